@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: install demo test lint bench clean
+
+demo: .venv/demo
+	$(BIN)/heedful study rotten-tomatoes --out runs/demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks.run
+
+install: .venv/dev
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/demo: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing heedful into .venv (a few minutes the first time) …"
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+.venv/dev: .venv/bin/python pyproject.toml constraints.txt
+	@echo "installing heedful and its test tools into .venv (a few minutes the first time) …"
+	$(PIP) --editable '.[demo,hf,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,54 @@
+"""How was this attention learned, and can it be trusted as an explanation?
+
+The public names are imported when first used, so that `import heedful` is quick and `preflight` needs no torch.
+
+>>> import heedful
+>>> "study" in dir(heedful)
+True
+"""
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heedful.api import preflight as preflight
+    from heedful.api import report as report
+    from heedful.api import study as study
+    from heedful.config import ModelConfig as ModelConfig
+    from heedful.config import StudyConfig as StudyConfig
+    from heedful.config import TrainConfig as TrainConfig
+    from heedful.data.corpus import Corpus as Corpus
+    from heedful.data.load import load as load
+    from heedful.errors import HeedfulError as HeedfulError
+    from heedful.measure.uncertainty import Estimate as Estimate
+    from heedful.studies.result import StudyResult as StudyResult
+    from heedful.trace.store import Trace as Trace
+
+__version__ = _version("heedful")
+
+_HOMES = {
+    "Corpus": "heedful.data.corpus",
+    "Estimate": "heedful.measure.uncertainty",
+    "HeedfulError": "heedful.errors",
+    "ModelConfig": "heedful.config",
+    "StudyConfig": "heedful.config",
+    "StudyResult": "heedful.studies.result",
+    "Trace": "heedful.trace.store",
+    "TrainConfig": "heedful.config",
+    "load": "heedful.data.load",
+    "preflight": "heedful.api",
+    "report": "heedful.api",
+    "study": "heedful.api",
+}
+__all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,104 @@
+"""The verbs as Python functions: each does what the command of the same name does."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.config import StudyConfig, with_overrides
+from heedful.data.corpus import Corpus
+from heedful.data.load import load
+
+if TYPE_CHECKING:
+    from heedful.studies.preflight import Preflight
+    from heedful.studies.result import StudyResult
+
+RUNS = Path("runs")
+
+
+def study(
+    data: Any,
+    *,
+    out: Path | str | None = None,
+    budget: str = "quick",
+    seeds: int | tuple[int, ...] | None = None,
+    jobs: int | None = None,
+    device: str = "auto",
+    progress: bool = True,
+    **settings: Any,
+) -> "StudyResult":
+    """Study how attention is learned on a corpus, and write the run, its result and its report.
+
+    data: a name (`heedful data list`), a CSV, TSV, JSONL or Parquet file, a `datasets.Dataset` or a `Corpus`.
+    out: the run's folder, `runs/<name>` where it is left out. seeds: how many, or which. settings: any other setting
+    of `StudyConfig`, such as `text="review"` or `train=TrainConfig(steps=200, …)`.
+
+    >>> result = study("reviews.csv", budget="smoke")          # doctest: +SKIP
+    >>> result.agreement("A(alpha,beta)").estimate             # doctest: +SKIP
+    """
+    from heedful.reports.page import write_report
+    from heedful.studies.progress import show_progress
+    from heedful.studies.study import run_study
+
+    named = isinstance(data, str | Path)
+    corpus = None if named else load(data, **_column_settings(settings))
+    config = study_config(str(data) if named else _name(data), budget=budget, seeds=seeds, **settings)
+    folder = Path(out) if out is not None else RUNS / run_name(config.data)
+    with show_progress(enabled=progress) as (on_progress, on_stage):
+        result = run_study(
+            config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage
+        )
+        on_stage("writing the report")
+        write_report(folder)
+    return result
+
+
+def preflight(data: Any, **settings: Any) -> "Preflight":
+    """Say, without training, what co-occurrence alone can teach a model of this corpus.
+
+    data: as for `study`. settings: `text`, `label`, `lower`, and the permutations and seed of the null distribution.
+
+    >>> preflight("sms-spam").verdict                          # doctest: +SKIP
+    'learnable'
+    """
+    from heedful.studies.preflight import run_preflight
+
+    return run_preflight(load(data, **_column_settings(settings)), **settings)
+
+
+def report(run: Path | str, *, out: Path | str | None = None) -> Path:
+    """Write the page of a finished run, and say where it is.
+
+    >>> report("runs/demo")                                    # doctest: +SKIP
+    PosixPath('runs/demo/report.html')
+    """
+    from heedful.reports.page import write_report
+
+    return write_report(Path(run), out=None if out is None else Path(out))
+
+
+def study_config(
+    data: str, *, budget: str = "quick", seeds: int | tuple[int, ...] | None = None, **settings: Any
+) -> StudyConfig:
+    """The preset of a budget with the given settings changed.
+
+    >>> study_config("sst", seeds=3).seeds
+    (0, 1, 2)
+    """
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else seeds
+    return with_overrides(StudyConfig.for_budget(data, budget), seeds=chosen, **settings)
+
+
+def run_name(data: str) -> str:
+    """A folder name for a corpus or file: its name without folder and endings.
+
+    >>> run_name("some/where/reviews.csv.gz"), run_name("sst")
+    ('reviews', 'sst')
+    """
+    return Path(data).name.split(".")[0] or "study"
+
+
+def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: settings.pop(key) for key in ("text", "label", "validation", "test", "lower") if key in settings}
+
+
+def _name(data: Any) -> str:
+    return data.name if isinstance(data, Corpus) else "dataset"

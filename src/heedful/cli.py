@@ -1,0 +1,134 @@
+"""The command line: arguments in, one function called, words or JSON out."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.data_cli import app as data_app
+
+app = typer.Typer(
+    name="heedful",
+    help="How was this attention learned, and can it be trusted as an explanation?",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.add_typer(data_app, name="data", help="List, describe, check and fetch corpora.")
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A corpus (see 'heedful data list') or a file of your own.")]
+Text = Annotated[str | None, typer.Option(help="The column that holds the text.")]
+Label = Annotated[str | None, typer.Option(help="The column that holds the label.")]
+Lower = Annotated[bool | None, typer.Option("--lower/--no-lower", help="Lower-case the text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+) -> None:
+    """Options that stand before the command."""
+    if version:
+        from heedful import __version__
+
+        typer.echo(f"heedful {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def study(
+    data: Data,
+    text: Text = None,
+    label: Label = None,
+    validation: Annotated[str | None, typer.Option(help="Your own validation file.")] = None,
+    test: Annotated[str | None, typer.Option(help="Your own test file.")] = None,
+    lower: Lower = None,
+    budget: Annotated[str, typer.Option(help="smoke (seconds), quick (minutes) or paper (as published).")] = "quick",
+    seeds: Annotated[int | None, typer.Option(min=2, help="How many random seeds.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps, instead of the budget's.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Adam's step size, instead of the budget's.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Longer texts are cut, and counted.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/<name> if left out.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Models trained at a time; one per core if left out.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Train the models of a study, record attention through training, measure, and write a report."""
+    from heedful import api
+    from heedful.studies.run import Run
+
+    train = api.study_config(data, budget=budget).train.changed(steps=steps, learning_rate=learning_rate)
+    settings = {"text": text, "label": label, "validation": validation, "test": test, "lower": lower}
+    folder = out or api.RUNS / api.run_name(data)
+    result = api.study(
+        data, out=folder, budget=budget, seeds=seeds, jobs=jobs, device=device, train=train, max_length=max_length,
+        **settings,
+    )  # fmt: skip
+    if as_json:
+        _print_json(result.to_dict())
+        return
+    from heedful.reports.terminal import print_study
+
+    print_study(result, Run(folder).report_path)
+
+
+@app.command()
+def preflight(
+    data: Data,
+    text: Text = None,
+    label: Label = None,
+    lower: Lower = None,
+    permutations: Annotated[int, typer.Option(min=19, help="Size of the null distribution.")] = 200,
+    words: Annotated[int, typer.Option(min=1, help="How many words to show for each label.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Say, without training, whether the data have anything for attention to learn from."""
+    from heedful import api
+
+    result = api.preflight(data, text=text, label=label, lower=lower, permutations=permutations, words=words)
+    if as_json:
+        _print_json(result.to_dict())
+        return
+    from heedful.reports.terminal import print_preflight
+
+    print_preflight(result)
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write; RUN/report.html if left out.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Write the page of a finished run."""
+    from heedful import api
+
+    path = api.report(run, out=out)
+    typer.echo(path)
+    if show:
+        typer.launch(path.resolve().as_uri())
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def main() -> None:
+    """Run the command line; an error of the user's is one red line and exit code 2, `--debug` shows the rest."""
+    from heedful.errors import HeedfulError
+
+    try:
+        app()
+    except HeedfulError as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.secho(f"error: {' '.join(str(error).split())}", fg=typer.colors.RED, err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.secho("stopped; the same command goes on from here", fg=typer.colors.RED, err=True)
+        sys.exit(130)

@@ -1,0 +1,279 @@
+"""What can be asked for: frozen dataclasses, read from and written to TOML, with a digest of their content."""
+
+import hashlib
+import json
+import math
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from heedful.errors import ConfigError
+
+EncoderName = Literal["embedding", "affine", "lstm", "bilstm", "transformer"]
+ScorerName = Literal["mlp", "additive", "dot"]
+ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax15", "entmax"]
+AttentionMode = Literal["learned", "uniform", "frozen", "only"]
+BudgetName = Literal["smoke", "quick", "paper"]
+
+T = TypeVar("T")
+
+
+def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name} is {value!r}; it must be {wanted}")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A classifier: embedding → encoder → scorer → projection → linear. The defaults are snell2021's (A.8)."""
+
+    embedding: int = 300
+    encoder: EncoderName = "bilstm"
+    hidden: int = 256  # per direction
+    layers: int = 1
+    scorer: ScorerName = "mlp"
+    scorer_hidden: int = 256
+    scale: float = 1.0  # λ of sunlu2020, Eq. 1: scores are divided by it
+    projection: ProjectionName = "softmax"
+    projection_parameter: float | None = None  # λ of sparsegen, α of entmax
+    dropout: float = 0.0
+    output_bias: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("embedding", "hidden", "layers", "scorer_hidden"):
+            _require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "1 or more")
+        _require(0 <= self.dropout < 1, "model.dropout", self.dropout, "at least 0 and below 1")
+        _require(self.scale > 0, "model.scale", self.scale, "above 0")
+        needs = self.projection in ("sparsegen", "entmax")
+        _require(
+            needs == (self.projection_parameter is not None),
+            "model.projection_parameter",
+            self.projection_parameter,
+            f"{'given' if needs else 'left out'} with projection {self.projection!r}",
+        )
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One training run. `evaluate_at` lists the steps at which everything is measured and recorded."""
+
+    steps: int = 4000
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+    evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
+
+    def __post_init__(self) -> None:
+        _require(self.steps >= 0, "train.steps", self.steps, "0 or more")
+        _require(self.batch_size >= 1, "train.batch_size", self.batch_size, "1 or more")
+        _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "above 0")
+        rising = all(a < b for a, b in zip(self.evaluate_at, self.evaluate_at[1:], strict=False))
+        inside = all(0 <= step <= self.steps for step in self.evaluate_at)
+        _require(
+            bool(self.evaluate_at) and rising and inside,
+            "train.evaluate_at",
+            self.evaluate_at,
+            f"rising steps from 0 to {self.steps}",
+        )
+
+
+    def changed(self, *, steps: int | None = None, learning_rate: float | None = None) -> "TrainConfig":
+        """A shorter or longer training: evaluated at the same steps as far as they go, then every 250, and at the end.
+
+        >>> TrainConfig().changed(steps=120).evaluate_at
+        (0, 10, 50, 100, 120)
+        """
+        total = self.steps if steps is None else steps
+        beyond = range(self.evaluate_at[-1], total, 250)
+        at = {step for step in (*self.evaluate_at, *beyond) if step < total} | {total}
+        rate = self.learning_rate if learning_rate is None else learning_rate
+        return replace(self, steps=total, learning_rate=rate, evaluate_at=tuple(sorted(at)))
+
+
+@dataclass(frozen=True)
+class ProxyConfig:
+    """The bag-of-words proxy (snell2021 §2.3): d = 256; W and e ~ N(0, I/d); the step of best validation loss."""
+
+    width: int = 256
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(steps=8000, learning_rate=1.5e-4, evaluate_at=tuple(range(0, 8001, 500)))
+    )
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """Everything that decides the result of a study; its digest names the study's content."""
+
+    data: str
+    text: str | None = None
+    label: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    lower: bool | None = None
+    budget: BudgetName = "quick"
+    seeds: tuple[int, ...] = (0, 1)
+    min_count: int = 3
+    max_length: int = 400
+    max_train: int | None = None
+    max_validation: int | None = None
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    proxy: ProxyConfig = field(default_factory=ProxyConfig)
+
+    def __post_init__(self) -> None:
+        _require(
+            len(set(self.seeds)) == len(self.seeds) >= 2,
+            "seeds",
+            self.seeds,
+            "two or more different seeds: ξ and the cross convention compare seeds",
+        )
+        _require(self.min_count >= 1, "min_count", self.min_count, "1 or more")
+        _require(self.max_length >= 1, "max_length", self.max_length, "1 or more")
+
+    @classmethod
+    def for_budget(cls, data: str, budget: str = "quick", **overrides: Any) -> "StudyConfig":
+        """The preset of a budget; the three differ only in sizes.
+
+        >>> StudyConfig.for_budget("sst", "quick").train.steps
+        500
+        """
+        if budget not in _BUDGETS:
+            raise ConfigError(f"budget {budget!r} is not one of {', '.join(_BUDGETS)}")
+        return cls(data=data, **{"budget": budget, **_BUDGETS[budget], **overrides})
+
+
+_QUICK_STEPS = (0, 10, 50, 100, 150, 200, 250, 300, 400, 500)
+_BUDGETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "max_train": 256,
+        "max_validation": 48,
+        "max_length": 40,
+        "model": ModelConfig(embedding=24, hidden=16, scorer_hidden=16),
+        "train": TrainConfig(steps=12, evaluate_at=(0, 4, 8, 12)),
+        "proxy": ProxyConfig(width=32, train=TrainConfig(steps=60, learning_rate=1e-2, evaluate_at=(0, 20, 40, 60))),
+    },
+    "quick": {
+        "max_train": 25_000,
+        "max_validation": 1_000,
+        "max_length": 200,
+        "train": TrainConfig(steps=500, evaluate_at=_QUICK_STEPS),
+        "proxy": ProxyConfig(train=TrainConfig(steps=4000, learning_rate=1.5e-4, evaluate_at=(*range(0, 4001, 250),))),
+    },
+    "paper": {"max_validation": 4_000, "seeds": (0, 1, 2, 3, 4)},
+}
+
+
+def digest(config: Any) -> str:
+    """SHA-256 of a configuration's content, independent of the order of its keys.
+
+    >>> digest(ModelConfig()) == digest(ModelConfig(hidden=256))
+    True
+    """
+    content = json.dumps(asdict(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def to_toml(config: Any) -> str:
+    """A configuration as TOML; settings that are `None` are left out.
+
+    >>> print(to_toml(TrainConfig(steps=2, evaluate_at=(0, 2))).splitlines()[0])
+    steps = 2
+    """
+    plain, tables = [], []
+    for f in fields(config):
+        value = getattr(config, f.name)
+        if is_dataclass(value):
+            tables.append((f.name, value))
+        elif value is not None:
+            plain.append(f"{f.name} = {_toml_value(value)}")
+    lines = plain
+    for name, table in tables:
+        lines += ["", f"[{name}]"]
+        for line in to_toml(table).splitlines():
+            lines.append(f"[{name}.{line[1:]}" if line.startswith("[") else line)
+    return "\n".join(lines) + "\n"
+
+
+def from_toml(kind: type[T], path: Path) -> T:
+    """Read a configuration of the given kind; an unknown key is an error that names the nearest right one."""
+    try:
+        mapping = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not TOML: {error}") from None
+    return from_mapping(kind, mapping, where=str(path))
+
+
+def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "config") -> T:
+    """Build a configuration of the given kind from plain values, checking every name and type.
+
+    >>> from_mapping(TrainConfig, {"step": 3})
+    Traceback (most recent call last):
+      ...
+    heedful.errors.ConfigError: config: unknown setting 'step'; did you mean 'steps'?
+    """
+    hints = get_type_hints(kind)
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    values = {}
+    for key, value in mapping.items():
+        if key not in names:
+            near = get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
+            raise ConfigError(f"{where}: unknown setting {key!r}; {hint}")
+        values[key] = _coerce(value, hints[key], f"{where}: {key}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def with_overrides(config: T, **overrides: Any) -> T:
+    """A copy with the settings that are not `None` replaced.
+
+    >>> with_overrides(TrainConfig(), batch_size=None).batch_size
+    32
+    """
+    return replace(config, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[type-var]
+
+
+def _coerce(value: Any, kind: Any, where: str) -> Any:
+    origin, options = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in options:
+            return None
+        return _coerce(value, next(o for o in options if o is not type(None)), where)
+    if origin is Literal:
+        if value in options:
+            return value
+        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(repr, options))}")
+    if origin is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_coerce(v, options[0], where) for v in value)
+    elif is_dataclass(kind) and isinstance(value, Mapping):
+        return from_mapping(kind, value, where=where)  # type: ignore[type-var]
+    elif kind is float and value is None:
+        return math.nan  # JSON has no NaN: null stands for it
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    elif origin is dict and isinstance(value, Mapping):
+        return dict(value)
+    elif kind in (int, str, bool) and type(value) is kind:
+        return value
+    wanted = "a list" if origin is tuple else "a table" if is_dataclass(kind) else f"of type {kind.__name__}"
+    raise ConfigError(f"{where}: {value!r} must be {wanted}")
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(_toml_value(v) for v in value)}]"
+    return repr(value)

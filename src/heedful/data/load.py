@@ -1,0 +1,174 @@
+"""Whatever a user calls data becomes a `Corpus`: a name, a file, or a `datasets.Dataset`."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from heedful.data.catalog import CATALOG, nearest, open_corpus
+from heedful.data.columns import Examples, class_indices, class_names, examples
+from heedful.data.corpus import EMPTY, Corpus, Split, divide
+from heedful.data.readers import SUFFIXES, Table, format_of, read_table
+from heedful.errors import DataError
+
+
+@runtime_checkable
+class HubData(Protocol):
+    """A `datasets.Dataset` or `DatasetDict`, known by what both have, so that nothing here imports `datasets`."""
+
+    @property
+    def column_names(self) -> Any:
+        """The names of the columns, by split if there are several."""
+
+
+def load(
+    data: str | Path | Corpus | HubData,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    validation: str | Path | None = None,
+    test: str | Path | None = None,
+    lower: bool | None = None,
+    seed: int = 0,
+) -> Corpus:
+    """The corpus of that name, or in that file or `datasets.Dataset`.
+
+    `text` and `label` name columns; obvious ones are found. What has no validation set of its own is split 80/10/10
+    (90/10 if it has a test set), stratified by label under `seed`; a named corpus has its own fixed splits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "reviews.csv"
+    ...     _ = file.write_text("review,stars\\n" + "so good,1\\nso dull,0\\n" * 10)
+    ...     corpus = load(file)
+    >>> corpus.labels, len(corpus.train), len(corpus.validation), len(corpus.test)
+    (('0', '1'), 16, 2, 2)
+    >>> load("rotten-tomatos")
+    Traceback (most recent call last):
+    heedful.errors.DataError: there is no corpus or file named 'rotten-tomatos'; did you mean 'rotten-tomatoes'? ...
+    """
+    if isinstance(data, Corpus):
+        corpus = data
+    elif isinstance(data, str) and data in CATALOG:
+        _no_options(data, text=text, label=label, validation=validation, test=test)
+        corpus = open_corpus(data)
+    elif isinstance(data, str | Path):
+        path = _existing(data)
+        found = {"train": examples(read_table(path), text, label)}
+        corpus = _assemble(path.name, str(path), found, _own(validation, test, text, label), seed)
+    else:
+        found = _hub_splits(data, text, label)
+        corpus = _assemble("dataset", type(data).__name__, found, _own(validation, test, text, label), seed)
+    return corpus if lower is None else replace(corpus, rules=replace(corpus.rules, lower=lower))
+
+
+def _no_options(name: str, **options: object) -> None:
+    given = [f"--{option}" for option, value in options.items() if value is not None]
+    if given:
+        raise DataError(f"{name} is a named corpus with its own columns and splits, so it takes no {', '.join(given)}")
+
+
+def _existing(data: str | Path) -> Path:
+    path = Path(data).expanduser()
+    try:
+        if path.is_file():
+            return path
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{str(data)[:80]!r} cannot be a file's name: {error}") from error
+    if is_folder:
+        raise DataError(f"{path}: this is a folder; give a file that ends in {', '.join(SUFFIXES)}")
+    if isinstance(data, Path) or format_of(path) or len(path.parts) > 1:
+        raise DataError(f"{path}: there is no such file")
+    raise DataError(f"there is no corpus or file named {data!r}; {nearest(data)}")
+
+
+def _own(
+    validation: str | Path | None, test: str | Path | None, text: str | None, label: str | None
+) -> dict[str, Examples]:
+    files = {"validation": validation, "test": test}
+    return {
+        name: examples(read_table(_existing(Path(file))), text, label)
+        for name, file in files.items()
+        if file is not None
+    }
+
+
+def _assemble(name: str, source: str, found: dict[str, Examples], own: dict[str, Examples], seed: int) -> Corpus:
+    parts = {**found, **own}
+    names = class_names(parts["train"])
+    decisions = [said for part in parts.values() for said in part.decisions]
+    splits = {split: Split(part.texts, class_indices(part, names)) for split, part in parts.items()}
+    train, validation, test = splits["train"], splits.get("validation"), splits.get("test")
+    if validation is None:
+        sizes = [len(train) * 8 // 10, len(train) // 10] if test is None else [len(train) * 9 // 10]
+        pieces = divide(train, sizes, seed)
+        decisions.append(
+            f"no validation set given: {len(train):,} texts split "
+            f"{' / '.join(f'{len(piece):,}' for piece in pieces)}, stratified, seed {seed}"
+        )
+        train, validation, test = pieces[0], pieces[1], pieces[2] if test is None else test
+    if len(set(train.labels)) < 2 or not len(validation):
+        raise DataError(
+            f"{source}: {len(parts['train'].texts)} texts are too few to split; give more, or a file with --validation"
+        )
+    decisions += _repeated(train, validation)
+    return Corpus(name, names, train, validation, test or EMPTY, source=source, decisions=tuple(decisions))
+
+
+def _repeated(train: Split, validation: Split) -> list[str]:
+    counts = Counter(train.texts)
+    again, shared = len(train) - len(counts), sum(text in counts for text in validation.texts)
+    said = [f"{again:,} training texts repeat an earlier one; they are kept"] if again else []
+    return said + ([f"{shared:,} validation texts are also in training; they are kept"] if shared else [])
+
+
+_SPLIT_NAMES = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test",),
+}
+
+
+def _hub_splits(data: Any, text: str | None, label: str | None) -> dict[str, Examples]:
+    if not isinstance(data.column_names, dict):
+        return {"train": _hub_split(data, "dataset", text, label)}
+    found = {
+        split: next((name for name in names if name in data.column_names), None)
+        for split, names in _SPLIT_NAMES.items()
+    }
+    if found["train"] is None:
+        raise DataError(f"the dataset has no split 'train', only {', '.join(map(repr, data))}; pass one of them alone")
+    splits: dict[str, Examples] = {}
+    for split, name in found.items():
+        if name is None:
+            continue
+        if split != "train" and _secret(data[name], label):
+            said = f"dataset[{name!r}]: every label is -1, that is secret, so there is no {split} set"
+            splits["train"] = replace(splits["train"], decisions=(*splits["train"].decisions, said))
+        else:
+            splits[split] = _hub_split(data[name], f"dataset[{name!r}]", text, label)
+    return splits
+
+
+def _hub_split(data: Any, name: str, text: str | None, label: str | None) -> Examples:
+    if not hasattr(data, "num_rows"):
+        raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
+    if data.num_rows == 0:
+        raise DataError(f"{name} has no rows")
+    columns = {column: _hub_column(data, column) for column in data.column_names}
+    return examples(Table(name, columns, list(range(data.num_rows)), "row"), text, label)
+
+
+def _hub_column(data: Any, column: str) -> list[Any]:
+    values = data[column][:]
+    names = getattr(data.features[column], "names", None)
+    if names is None:
+        return list(values)
+    return [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
+
+
+def _secret(data: Any, label: str | None) -> bool:
+    """Whether a split's labels are all -1, as the hub marks labels that are kept for a contest."""
+    names = [label] if label else [name for name in ("label", "labels") if name in data.column_names]
+    return bool(names) and names[0] in data.column_names and set(data[names[0]][:]) == {-1}

@@ -1,0 +1,244 @@
+"""A user's file becomes a table whose every row knows its line."""
+
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import DataError
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length. Row i stands at line `lines[i]` of `name`; a binary file counts rows (`unit`)."""
+
+    name: str
+    columns: dict[str, list[Any]]
+    lines: list[int]
+    unit: str = "line"
+    decisions: tuple[str, ...] = ()
+
+    def where(self, i: int) -> str:
+        """The place of row i, as every error names it.
+
+        >>> Table("reviews.csv", {"text": ["good"]}, [2]).where(0)
+        'reviews.csv:2'
+        """
+        return f"{self.name}:{self.lines[i]}" if self.unit == "line" else f"{self.name}: row {self.lines[i]}"
+
+
+def read_table(path: Path) -> Table:
+    """Read CSV, TSV, JSONL (each also `.gz`) or Parquet; anything wrong is a `DataError` with its line.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "reviews.csv"
+    ...     _ = file.write_text('text,label\\n"two\\nlines",1\\ngood,1\\n')
+    ...     table = read_table(file)
+    >>> table.columns, table.lines
+    ({'text': ['two\\nlines', 'good'], 'label': ['1', '1']}, [2, 4])
+    """
+    kind = format_of(path)
+    if kind is None:
+        raise DataError(f"{path}: {path.suffix or 'no suffix'} is not a format read here; use {', '.join(SUFFIXES)}")
+    if kind == ".parquet":
+        return _parquet(path)
+    text = _decoded(path, _content(path))
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty; it needs a text and a label in each row")
+    if kind == ".jsonl":
+        return _jsonl(path, text)
+    return _csv(path, text) if kind == ".csv" else _tsv(path, text)
+
+
+def format_of(path: Path) -> str | None:
+    """The suffix that says how a file is read, compressed or not; None if none of ours.
+
+    >>> format_of(Path("reviews.TSV.gz")), format_of(Path("reviews.docx"))
+    ('.tsv', None)
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+        return suffixes[-1] if suffixes and suffixes[-1] in SUFFIXES[:-1] else None
+    return suffixes[-1] if suffixes and suffixes[-1] in SUFFIXES else None
+
+
+def line_of(content: bytes, offset: int) -> int:
+    """The line, from 1, that holds the byte at `offset`.
+
+    >>> line_of(b"one\\r\\ntwo", 5)
+    2
+    """
+    return len(_LINE_END.findall(content, 0, offset)) + 1
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: on one line, and not at length.
+
+    >>> shown("a\\nb"), shown("x" * 100)
+    ("'a\\\\nb'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…")
+    """
+    printed = repr(value)
+    return printed if len(printed) <= 40 else printed[:39] + "…"
+
+
+def listed(values: Sequence[Any]) -> str:
+    """Values as an error lists them.
+
+    >>> listed(["text", "label"])
+    "'text', 'label'"
+    """
+    return ", ".join(map(shown, values[:20])) + (", …" if len(values) > 20 else "")
+
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+def _reason(error: BaseException) -> str:
+    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: cannot be read: {_reason(error)}") from error
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    zero = content.find(b"\0")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # utf-8-sig counts from after the byte order mark.
+        start = error.start + len(content) - len(error.object)
+        raise DataError(
+            f"{path}:{line_of(content, start)}: byte 0x{content[start]:02x} at offset {start:,} is not UTF-8; "
+            "save the file as UTF-8"
+        ) from error
+    if zero >= 0:
+        raise DataError(
+            f"{path}:{line_of(content, zero)}: there is a NUL byte at offset {zero:,}; save it as plain UTF-8 text"
+        )
+    return text
+
+
+def _csv(path: Path, text: str) -> Table:
+    header = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiter = next((mark for mark in ",;\t" if mark in header), ",")
+    return _delimited(path, _records(path, text, delimiter, csv.QUOTE_MINIMAL))
+
+
+def _tsv(path: Path, text: str) -> Table:
+    try:
+        return _delimited(path, _records(path, text, "\t", csv.QUOTE_MINIMAL))
+    except _QuoteError:
+        said = f"{path}: quotes do not pair up, so they are taken as part of the text"
+        return _delimited(path, _records(path, text, "\t", csv.QUOTE_NONE), decisions=(said,))
+
+
+class _QuoteError(DataError):
+    """Quotes that do not pair up."""
+
+
+def _records(path: Path, text: str, delimiter: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
+    """Each row that is not blank, with the line on which it begins."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
+        start = 1
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise _QuoteError(
+                    f"{path}:{start}: the quotes of the row that begins here do not pair up ({_reason(error)}); "
+                    'a quote within a quoted field is written twice: ""'
+                ) from error
+            if row:
+                yield start, row
+            start = rows.line_num + 1
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _delimited(path: Path, records: Iterator[tuple[int, list[str]]], decisions: tuple[str, ...] = ()) -> Table:
+    line, header = next(records)
+    names = [name.strip() for name in header]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"{path}:{line}: two columns are named {shown(name)}; each needs a name of its own")
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    for line, row in records:
+        if len(row) != len(names):
+            raise DataError(
+                f"{path}:{line}: this row has {len(row)} fields, the header has {len(names)} ({listed(names)}); "
+                "quote a field that contains the separator"
+            )
+        rows.append(row)
+        lines.append(line)
+    if not rows:
+        raise DataError(f"{path}: there is a header ({listed(names)}) but no rows")
+    return Table(str(path), dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), lines, "line", decisions)
+
+
+def _jsonl(path: Path, text: str) -> Table:
+    rows: list[dict[str, Any]] = []
+    lines: list[int] = []
+    for line, content in enumerate(text.split("\n"), start=1):
+        if not content.strip():
+            continue
+        try:
+            row = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}:{line}: this line is not JSON: {_reason(error)}") from error
+        if not isinstance(row, dict):
+            raise DataError(f'{path}:{line}: this line is not a JSON object such as {{"text": "…", "label": "…"}}')
+        rows.append(row)
+        lines.append(line)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return Table(str(path), {name: [row.get(name, MISSING) for row in rows] for name in names}, lines)
+
+
+class _Missing:
+    """A key that a JSON object does not have, unlike one that is null."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING = _Missing()
+
+
+def _parquet(path: Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        table = pq.ParquetFile(path).read()
+        names = table.column_names
+        if len(set(names)) < len(names):
+            raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
+        columns = {name: table[name].to_pylist() for name in names}
+    except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
+        raise DataError(f"{path}: cannot be read as Parquet: {_reason(error)}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{path}: there are no rows")
+    return Table(str(path), columns, list(range(1, table.num_rows + 1)), "row")

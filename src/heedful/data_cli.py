@@ -1,0 +1,123 @@
+"""`heedful data`: list, show, check and fetch named corpora. Arguments and tables only."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(help="List, describe, check and fetch the named corpora.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="a name that `heedful data list` shows")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """The named corpora, and which of them are here."""
+    from heedful.data.catalog import CATALOG, is_here
+
+    rows = [
+        {
+            "name": found.name,
+            "title": found.title,
+            "labels": list(found.labels),
+            "licence": found.licence,
+            "here": is_here(found.name),
+        }
+        for found in CATALOG.values()
+    ]
+    if as_json:
+        return _print_json(rows)
+    columns = ("name", "title", "labels", "here")
+    _print_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """What a corpus is, its sizes, and what was decided when it was read."""
+    from heedful.data.catalog import entry, is_here, open_corpus
+
+    found = entry(name)
+    facts: dict[str, Any] = {
+        "name": found.name,
+        "title": found.title,
+        "task": found.task,
+        "labels": list(found.labels),
+        "licence": found.licence,
+        "source": found.source,
+        "published_as": found.published_as,
+        "rules": asdict(found.rules),
+        "hub": asdict(found.hub) if found.hub else None,
+        "files": [asdict(file) for file in found.files],
+        "here": is_here(name),
+    }
+    if facts["here"]:
+        corpus = open_corpus(name)
+        facts["splits"] = {
+            split: {label: part.labels.count(i) for i, label in enumerate(corpus.labels)}
+            for split, part in (("train", corpus.train), ("validation", corpus.validation), ("test", corpus.test))
+        }
+        facts["decisions"] = list(corpus.decisions)
+        facts["digest"] = corpus.digest()
+    if as_json:
+        return _print_json(facts)
+    hidden = ("files", "rules")
+    _print_table(("", name), [[key, _cell(value)] for key, value in facts.items() if key not in hidden])
+
+
+@app.command()
+def check(name: Name, as_json: Json = False) -> None:
+    """Compare a corpus's files with their checksums."""
+    from heedful.data.catalog import check as checked
+    from heedful.errors import DataError
+
+    result = checked(name)
+    if as_json:
+        _print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
+    else:
+        rows = [[file.path, file.status, f"{file.bytes:,}"] for file in result.files]
+        _print_table(("file", "status", "bytes"), rows)
+    if not result.ok:
+        raise DataError(result.advice)
+
+
+@app.command()
+def fetch(
+    name: Name,
+    revision: Annotated[
+        str | None, typer.Option(help="a commit or branch of the hub instead of the pinned one")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace the folder that is there")] = False,
+) -> None:
+    """Bring a corpus from the Hugging Face hub into the data directory, whole or not at all."""
+    from heedful.data.fetch import fetch as fetched
+
+    typer.echo(fetched(name, revision=revision, force=force))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_cell(inner).replace(chr(10), ', ')}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ("\n" if any(len(item) > 40 for item in value) else ", ").join(value)
+    return "–" if value is None else str(value)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)

@@ -1,0 +1,35 @@
+"""What can go wrong, each with its words.
+
+The command line turns any of these into one red line and exit code 2; anything else is a fault of ours.
+"""
+
+
+class HeedfulError(Exception):
+    """Bad input or a missing piece: the message says what came, where, and what would do."""
+
+
+class ConfigError(HeedfulError):
+    """A setting that does not exist or cannot hold."""
+
+
+class DataError(HeedfulError):
+    """A corpus that cannot be read, or not as asked."""
+
+
+class ProjectionError(HeedfulError):
+    """Attention scores that no distribution can be made of."""
+
+
+class TrainingError(HeedfulError):
+    """Training that cannot go on."""
+
+
+class RunError(HeedfulError):
+    """A run directory that is missing, unfinished or not ours."""
+
+
+class MissingExtraError(HeedfulError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package}; install it with: pip install 'heedful[{extra}]'")

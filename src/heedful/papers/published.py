@@ -1,0 +1,47 @@
+"""What the papers print: their tables as data, looked up by the names used here."""
+
+import csv
+from functools import cache
+from importlib.resources import files
+
+_ROWS = {"imdb": "IMDB", "sst": "SST", "20news-sport": "20 NG", "ag-news": "AG News", "amazon": "Amzn"}
+
+
+def published_agreements(corpus_name: str) -> dict[str, float]:
+    """Agreements, ξ and Â that snell2021 prints for a corpus, in percent; empty where it is none of the paper's.
+
+    A and ξ are Table 5's, A(α, α^fr) is Table 10's, A(β^uf, β^log) Table 11's.
+
+    >>> published_agreements("sst")["A(alpha,beta)"], published_agreements("sst")["A(beta_uf,beta_log)"]
+    (25.33, 46.0)
+    >>> published_agreements("imdb-reviews")
+    {}
+    """
+    return {quantity: value for quantity, (value, _) in _published(corpus_name).items()}
+
+
+def published_stars(corpus_name: str) -> frozenset[str]:
+    """The ξ that snell2021 marks `*`: an agreement that another seed's attention never exceeded.
+
+    >>> sorted(published_stars("sst"))
+    ['xi(beta_uf,beta_px)']
+    """
+    return frozenset(quantity for quantity, (_, never_reached) in _published(corpus_name).items() if never_reached)
+
+
+@cache
+def _published(corpus_name: str) -> dict[str, tuple[float, bool]]:
+    row = _ROWS.get(corpus_name)
+    wanted = {("10", "A(alpha,alpha_fr)"): 1.0, ("11", "A(beta_uf,beta_log)"): 100.0}  # Table 11 prints shares
+    found = {}
+    for line in _table("snell2021"):
+        scale = 1.0 if line["table"] == "5" else wanted.get((line["table"], line["quantity"]))
+        if line["row"] == row and scale is not None:
+            found[line["quantity"]] = (round(float(line["value"]) * scale, 2), line["never_reached"] == "1")
+    return found
+
+
+@cache
+def _table(paper: str) -> list[dict[str, str]]:
+    text = (files("heedful.papers") / "published" / f"{paper}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

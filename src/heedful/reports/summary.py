@@ -1,0 +1,216 @@
+"""The parts of a study's page that are words: what was studied, the table of agreements, how to run it again."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.config import StudyConfig, digest
+from heedful.data.catalog import CATALOG
+from heedful.files import read_json
+from heedful.measure.uncertainty import Estimate
+from heedful.papers.published import published_agreements, published_stars
+from heedful.reports.numbers import NONE, duration, interval, percent
+from heedful.reports.payload import MODEL_TITLES, agreement_key
+from heedful.reports.words import symbol
+from heedful.studies.result import AgreementResult, StudyResult
+from heedful.studies.run import ModelSpec, Run
+
+_PURPOSES = {
+    "standard": "attention learned with everything else; gives α, β and Δ",
+    "uniform": "attention frozen uniform; gives β^uf, word knowledge gained without attention",
+    "attention-only": "attention learned, all else frozen at its random start; gives α^fr",
+    "proxy": "a mean of word vectors; gives β^px, what counting words with labels can teach",
+    "logistic": "ℓ2-regularised unigram weights; gives β^log",
+}
+_ENCODERS = {"lstm": "LSTM", "bilstm": "BiLSTM", "transformer": "Transformer", "affine": "affine", "embedding": "no"}
+
+
+@dataclass(frozen=True)
+class AgreementLine:
+    """One row of the table of agreements, each cell as it is read."""
+
+    name: str
+    whose: str
+    value: str
+    interval: str
+    n: str
+    random: str
+    shuffle: str
+    split_half: str
+    chosen: str
+    accuracy_there: str
+    xi: str
+    xi_interval: str
+    seeds: str
+    ties: str
+    paper: str
+    paper_xi: str
+
+
+@dataclass(frozen=True)
+class ModelLine:
+    """One kind of model: what it is for and how well it does."""
+
+    title: str
+    purpose: str
+    accuracy: str
+    best_step: str
+
+
+def agreement_lines(result: StudyResult) -> list[AgreementLine]:
+    """The table of agreements, own and cross of each pair together, with the paper's values where it has the corpus."""
+    published, stars = published_agreements(result.data["name"]), published_stars(result.data["name"])
+    keys = list(dict.fromkeys(agreement_key(row.name) for row in result.agreements))
+    ordered = sorted(result.agreements, key=lambda row: keys.index(agreement_key(row.name)))
+    return [_agreement_line(row, published, stars) for row in ordered]
+
+
+def model_lines(result: StudyResult) -> list[ModelLine]:
+    """One line per kind of model, its seeds side by side."""
+    lines = []
+    for kind in dict.fromkeys(model.kind for model in result.models):
+        models = [model for model in result.models if model.kind == kind]
+        best = [percent(model.accuracy[model.steps.index(model.best_step)]) for model in models]
+        at = [f"{model.best_step:,}" for model in models]
+        fitted = all(len(model.steps) == 1 for model in models)
+        lines.append(
+            ModelLine(MODEL_TITLES[kind], _PURPOSES[kind], " · ".join(best), NONE if fitted else " · ".join(at))
+        )
+    return lines
+
+
+def data_facts(result: StudyResult) -> list[tuple[str, str]]:
+    """The corpus in pairs of word and value."""
+    data = result.data
+    facts = [
+        ("name", data["name"]),
+        ("texts", f"{data['train']:,} to train on, {data['validation']:,} to validate, {data['test']:,} to test"),
+        ("labels", ", ".join(data["labels"])),
+        ("most frequent label", f"{percent(data['majority'])} of the validation texts"),
+        ("vocabulary", f"{data['vocabulary']:,} words"),
+        ("median length", f"{data['median_length']:,.0f} tokens, the two ends included"),
+        ("licence", data["licence"]),
+        ("source", data["source"]),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def training_facts(run: Run, result: StudyResult) -> list[tuple[str, str]]:
+    """Architecture, budget and seeds in pairs of word and value."""
+    config = run.config()
+    model, train = config.model, config.train
+    directions = " per direction" if model.encoder == "bilstm" else ""
+    parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
+    size = f"; {parameters:,} parameters besides the embedding" if parameters else ""
+    return [
+        ("architecture", f"{model.embedding}-wide embedding, {_ENCODERS[model.encoder]} encoder of width "
+         f"{model.hidden}{directions}, {model.scorer} attention, {model.projection}{size}"),
+        ("budget", f"{result.budget}: {train.steps:,} steps of {train.batch_size} texts, Adam at "
+         f"{train.learning_rate:g}; recorded at {len(train.evaluate_at)} steps"),
+        ("seeds", ", ".join(map(str, result.seeds))),
+    ]  # fmt: skip
+
+
+def provenance(run: Run, result: StudyResult) -> list[tuple[str, str]]:
+    """Where, when and with what, from the manifest; the digests alone where there is none yet."""
+    facts = [("settings", result.config_digest), ("data", result.data["digest"])]
+    if not run.manifest_path.exists():
+        return facts
+    manifest = read_json(run.manifest_path)
+    machine = manifest.get("machine") or {}
+    versions = manifest.get("versions") or {}
+    found: list[tuple[str, Any]] = [
+        ("finished", manifest.get("finished")),
+        ("took", duration(manifest["seconds"]) if manifest.get("seconds") is not None else None),
+        ("machine", f"{machine['system']}, {machine['cores']} cores" if machine else None),
+        ("device", manifest.get("device")),
+        ("commit", manifest.get("commit")),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+    ]
+    return [*((name, str(value)) for name, value in found if value), *facts]
+
+
+def rerun(run: Run) -> tuple[str | None, str]:
+    """The command that makes this study again, where one can; and a sentence about it."""
+    config = run.config()
+    manifest = read_json(run.manifest_path) if run.manifest_path.exists() else {}
+    if command := manifest.get("command"):
+        return shlex.join(command), "The command that made this study. It goes on from what its folder already holds."
+    if config.data not in CATALOG and not Path(config.data).suffix:
+        return None, "The texts of this study were handed over from Python, so no command can name them."
+    command = _command(config)
+    if command is None:
+        return None, "No command can say these settings; they stand in config.toml beside this page."
+    return shlex.join(command), "This study was started from Python; this command asks for the same."
+
+
+def plain_numbers(because: str) -> str:
+    """A verdict's numbers with the papers' letters, and intervals as elsewhere on the page.
+
+    >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
+    'A(α, β) 54\\xa0% (51–57), own, against no value at random'
+    """
+    text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
+    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", "\\1% (\\2–\\3)", text)
+    text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
+    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
+
+
+def _agreement_line(row: AgreementResult, published: dict[str, float], stars: frozenset[str]) -> AgreementLine:
+    key = agreement_key(row.name)
+    xi_key = f"xi{key[1:]}"
+    return AgreementLine(
+        name=symbol(row.name),
+        whose=row.convention,
+        value=percent(row.estimate.value),
+        interval=interval(row.estimate),
+        n=f"{row.estimate.n:,}",
+        random=percent(row.random),
+        shuffle=_with_interval(row.shuffle),
+        split_half=percent(row.split_half),
+        chosen=" · ".join(f"{step:,}" for step in row.chosen_steps or ()) or NONE,
+        accuracy_there=" · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
+        xi=percent(row.xi.value) + ("" if row.xi_reached else "*"),
+        xi_interval=interval(row.xi),
+        seeds=_with_interval(row.over_seeds),
+        ties=f"{row.ties:,}",
+        paper=_printed(published.get(key)),
+        paper_xi=_printed(published.get(xi_key)) + ("*" if xi_key in stars else ""),
+    )
+
+
+def _with_interval(estimate: Estimate) -> str:
+    return f"{percent(estimate.value)} ({interval(estimate)})" if interval(estimate) != NONE else percent(estimate.value)
+
+
+def _printed(value: float | None) -> str:
+    return NONE if value is None else percent(value / 100)
+
+
+def _command(config: StudyConfig) -> list[str] | None:
+    """`heedful study …` with the options that differ from the budget's preset, or None where options cannot say it."""
+    preset = StudyConfig.for_budget(config.data, config.budget)
+    columns = {name: getattr(config, name) for name in ("text", "label", "validation", "test", "lower")}
+    train = preset.train.changed(steps=config.train.steps, learning_rate=config.train.learning_rate)
+    asked = StudyConfig.for_budget(
+        config.data, config.budget, **columns, seeds=config.seeds, train=train, max_length=config.max_length
+    )
+    if digest(asked) != digest(config) or config.seeds != tuple(range(len(config.seeds))):
+        return None
+    options: list[tuple[str, Any, Any]] = [
+        ("--budget", config.budget, "quick"),
+        ("--seeds", len(config.seeds), len(preset.seeds)),
+        ("--steps", config.train.steps, preset.train.steps),
+        ("--learning-rate", config.train.learning_rate, preset.train.learning_rate),
+        ("--max-length", config.max_length, preset.max_length),
+        *((f"--{name}", value, None) for name, value in columns.items() if name != "lower"),
+    ]
+    command = ["heedful", "study", config.data]
+    for option, value, usual in options:
+        if value != usual:
+            command += [option, str(value)]
+    if config.lower is not None:
+        command.append("--lower" if config.lower else "--no-lower")
+    return command

@@ -1,0 +1,54 @@
+"""Results in a terminal: one table, one verdict, where the page is."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from heedful.measure.uncertainty import Estimate
+from heedful.reports.words import ANSWERS, symbol
+from heedful.studies.preflight import Preflight
+from heedful.studies.result import StudyResult
+
+
+def print_study(result: StudyResult, report: Path) -> None:
+    """The agreements beside chance, the verdict, and the path of the report."""
+    console = Console()
+    title = f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}"
+    table = Table(title=title, title_justify="left")
+    for column in ("agreement", "whose", "%", "95 %", "random", "shuffle", "ξ"):
+        table.add_column(column, justify="left" if column in ("agreement", "whose") else "right", no_wrap=True)
+    for row in result.agreements:
+        table.add_row(
+            symbol(row.name),
+            row.convention,
+            f"{row.estimate.value:.1%}",
+            _interval(row.estimate),
+            f"{row.random:.1%}",
+            f"{row.shuffle.value:.1%}" if row.shuffle.n else "–",
+            f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
+        )
+    console.print(table)
+    console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
+    for question in result.verdict.questions:
+        console.print(f"  {ANSWERS[question.answer]} {question.question}", highlight=False)
+    console.print(f"[bold]{result.verdict.sentence}[/bold]", highlight=False)
+    console.print(f"report: {report}", highlight=False, soft_wrap=True)
+
+
+def print_preflight(result: Preflight) -> None:
+    """The verdict, the statistic beside its null, and the telling words."""
+    console = Console()
+    console.print(f"[bold]{result.verdict}[/bold]: {result.sentence}", highlight=False)
+    table = Table(show_header=True)
+    for column in ("label", "words that tell most", "frequent words that tell least"):
+        table.add_column(column)
+    for label in result.labels:
+        most = " ".join(word.word for word in label.most)
+        least = " ".join(word.word for word in label.least)
+        table.add_row(label.label, most, least)
+    console.print(table)
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{100 * estimate.low:.1f} – {100 * estimate.high:.1f}"

@@ -1,0 +1,69 @@
+"""Progress for people: bars on a terminal, plain lines elsewhere; always on standard error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+Handlers = tuple[Callable[[dict[str, Any]], None], Callable[[str], None]]
+
+
+@contextmanager
+def show_progress(*, enabled: bool = True) -> Iterator[Handlers]:
+    """Handlers for the lines of training processes and for the stages of a study."""
+    console = Console(stderr=True)
+    if not enabled:
+        yield (lambda line: None), (lambda stage: None)
+    elif console.is_terminal:
+        with _bars(console) as handlers:
+            yield handlers
+    else:
+        yield _print_line(console), lambda stage: console.print(f"{stage} …", highlight=False)
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[Handlers]:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<18}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:>5.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    ) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def on_progress(line: dict[str, Any]) -> None:
+            name = line["model"]
+            if "steps" in line and name not in tasks:
+                tasks[name] = progress.add_task(name, total=line["steps"], figures="")
+            if name not in tasks:
+                return
+            if line.get("done"):
+                progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
+            elif "step" in line:
+                figures = _figures(line)
+                update = {"figures": figures} if figures else {}
+                progress.update(tasks[name], completed=line["step"], **update)
+
+        yield on_progress, lambda stage: progress.console.print(f"[bold]{stage}[/bold] …", highlight=False)
+
+
+def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
+    def on_progress(line: dict[str, Any]) -> None:
+        if line.get("done"):
+            console.print(f"  {line['model']}: done", highlight=False)
+        elif line.get("accuracy") is not None:
+            console.print(f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}", highlight=False)
+
+    return on_progress
+
+
+def _figures(line: dict[str, Any]) -> str:
+    names = {"loss": "loss {:.3f}", "accuracy": "accuracy {:.1%}"}
+    return ", ".join(words.format(line[key]) for key, words in names.items() if line.get(key) is not None)

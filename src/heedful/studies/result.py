@@ -1,0 +1,173 @@
+"""What a study came to: frozen dataclasses that save, load, and turn into tables."""
+
+import html
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from heedful.config import from_mapping
+from heedful.errors import MissingExtraError
+from heedful.files import read_json, write_json
+from heedful.measure.uncertainty import Estimate
+
+if TYPE_CHECKING:
+    import pandas
+
+Convention = Literal["own", "cross"]
+Answer = Literal["yes", "no", "unclear"]
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over recorded steps, averaged over seeds."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AgreementResult:
+    """A(u, v) under one convention, with chance beside it.
+
+    `shuffle` is the matched shuffle, `excess` the agreement beyond it on texts that have a partner. Where v (or u)
+    is read at the step of highest agreement, `chosen_steps` gives it for each seed, `accuracy_there` the accuracy of
+    the model it was read from, and `split_half` the value chosen on one half of the texts and read on the other.
+    """
+
+    name: str
+    convention: Convention
+    estimate: Estimate
+    shuffle: Estimate
+    excess: Estimate
+    random: float
+    ties: int
+    per_seed: tuple[float, ...]
+    over_seeds: Estimate
+    curve: Curve
+    chosen_steps: tuple[int, ...] | None
+    accuracy_there: tuple[float, ...] | None
+    split_half: float | None
+    xi: Estimate
+    xi_reached: bool
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """One model's course: its performance at each evaluation."""
+
+    name: str
+    kind: str
+    seed: int
+    steps: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    loss: tuple[float | None, ...]
+    best_step: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """One fixed question, answered from its statistic alone."""
+
+    question: str
+    answer: Answer
+    because: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The questions, and one sentence drawn from their answers."""
+
+    sentence: str
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """Everything a study measured; `result.json` is this and nothing else."""
+
+    task: str
+    data: dict[str, Any]
+    budget: str
+    seeds: tuple[int, ...]
+    config_digest: str
+    models: tuple[ModelSummary, ...]
+    agreements: tuple[AgreementResult, ...]
+    random_agreement: float
+    xi_final: Estimate
+    entropy: Curve
+    entropy_final: Estimate
+    verdict: Verdict
+    format: int = FORMAT
+
+    def agreement(self, name: str, convention: Convention = "own") -> AgreementResult:
+        """The row of that name, such as `A(alpha,beta)`."""
+        for row in self.agreements:
+            if row.name == name and row.convention == convention:
+                return row
+        known = sorted({row.name for row in self.agreements})
+        raise KeyError(f"{name!r} ({convention}) is not among {known}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
+        plain: dict[str, Any] = _without_nan(asdict(self))
+        return plain
+
+    def save(self, path: Path | str) -> None:
+        """Write as JSON, whole or not at all."""
+        write_json(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "StudyResult":
+        """Read what `save` wrote."""
+        return from_mapping(cls, read_json(Path(path)), where=str(path))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row per agreement and convention."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
+        return pandas.DataFrame([agreement_row(row) for row in self.agreements])
+
+    def _repr_html_(self) -> str:
+        rows = [agreement_row(row) for row in self.agreements]
+        head = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0])
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>" for row in rows
+        )
+        return f"<p>{html.escape(self.verdict.sentence)}</p><table><tr>{head}</tr>{body}</table>"
+
+
+def agreement_row(row: AgreementResult) -> dict[str, Any]:
+    """One agreement as a flat row of a table."""
+    return {
+        "quantity": row.name,
+        "convention": row.convention,
+        "agreement": row.estimate.value,
+        "low": row.estimate.low,
+        "high": row.estimate.high,
+        "n": row.estimate.n,
+        "random": row.random,
+        "shuffle": row.shuffle.value,
+        "excess_low": row.excess.low,
+        "excess_high": row.excess.high,
+        "split_half": row.split_half,
+        "xi": row.xi.value,
+        "xi_low": row.xi.low,
+        "xi_high": row.xi.high,
+        "xi_reached": row.xi_reached,
+        "ties": row.ties,
+    }
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_nan(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and value != value else value

@@ -1,0 +1,173 @@
+"""A study's directory: what lies where.
+
+    runs/<name>/config.toml                what was asked
+                manifest.json              versions, commit, data digest, machine, times
+                data/                      the encoded texts and the vocabulary the models were given
+                models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
+                result.json                the measures
+                report.html                the page
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from heedful.config import StudyConfig, digest, from_toml, to_toml
+from heedful.data.tokens import Encoded, EncodedSplit, Vocabulary
+from heedful.errors import RunError
+from heedful.files import read_json, write_json, write_text
+from heedful.trace.store import Trace
+
+ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic"]
+TRACED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """One model of a study."""
+
+    kind: ModelKind
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The model's folder."""
+        return f"{self.kind}-{self.seed}"
+
+
+def model_specs(config: StudyConfig) -> list[ModelSpec]:
+    """All models of a study, the longest to train first.
+
+    >>> [spec.name for spec in model_specs(StudyConfig("sst"))][:3]
+    ['standard-0', 'standard-1', 'uniform-0']
+    """
+    kinds: tuple[ModelKind, ...] = (*TRACED, "proxy")
+    return [ModelSpec(kind, seed) for kind in kinds for seed in config.seeds] + [ModelSpec("logistic", 0)]
+
+
+class Run:
+    """Paths and readers of one study's directory."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    @property
+    def config_path(self) -> Path:
+        """What was asked."""
+        return self.root / "config.toml"
+
+    @property
+    def result_path(self) -> Path:
+        """The measures."""
+        return self.root / "result.json"
+
+    @property
+    def report_path(self) -> Path:
+        """The page."""
+        return self.root / "report.html"
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where, when and with what it was run."""
+        return self.root / "manifest.json"
+
+    def config(self) -> StudyConfig:
+        """What was asked; an error where this is not a run."""
+        if not self.config_path.exists():
+            raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
+        return from_toml(StudyConfig, self.config_path)
+
+    def claim(self, config: StudyConfig) -> None:
+        """Make the directory this study's, or refuse where another study lives in it."""
+        if self.config_path.exists():
+            if digest(self.config()) != digest(config):
+                raise RunError(
+                    f"{self.root} holds a study with other settings (see {self.config_path}); choose another --out"
+                )
+            return
+        if self.root.exists() and any(self.root.iterdir()):
+            raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
+        write_text(self.config_path, to_toml(config))
+
+    def save_data(self, encoded: Encoded) -> None:
+        """Keep the encoded texts, so that every model and every later reading sees the same."""
+        for name in SPLITS:
+            getattr(encoded, name).save(self.root / "data" / f"{name}.parquet")
+        encoded.vocabulary.save(self.root / "data" / "vocabulary.json")
+
+    def split(self, name: str) -> EncodedSplit:
+        """The encoded texts of one split."""
+        return EncodedSplit.load(self.root / "data" / f"{name}.parquet")
+
+    def vocabulary(self) -> Vocabulary:
+        """The words behind the ids."""
+        return Vocabulary.load(self.root / "data" / "vocabulary.json")
+
+    def data_summary(self) -> dict[str, Any]:
+        """Name, labels, sizes, licence and decisions of the data."""
+        return read_json(self.root / "data" / "summary.json")
+
+    def save_data_summary(self, summary: dict[str, Any]) -> None:
+        """Written last of the data's files: where it stands, the data are whole."""
+        write_json(self.root / "data" / "summary.json", summary)
+
+    def has_data(self) -> bool:
+        """Whether the data were saved whole."""
+        return (self.root / "data" / "summary.json").exists()
+
+    def model(self, spec: ModelSpec) -> "ModelFolder":
+        """Where one model's files lie."""
+        return ModelFolder(self.root / "models" / spec.name)
+
+
+class ModelFolder:
+    """One model of a run: its metrics, its trace, its weights."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def trace_folder(self) -> Path:
+        """One Parquet file per recorded step."""
+        return self.root / "trace"
+
+    def trace(self) -> Trace:
+        """The recorded quantities."""
+        return Trace(self.trace_folder)
+
+    def checkpoint_folder(self, step: int) -> Path:
+        """Weights at a step."""
+        return self.root / "checkpoints" / str(step)
+
+    @property
+    def probe_path(self) -> Path:
+        """Log-odds of every word for every label, of a model that has such."""
+        return self.root / "word_log_odds.safetensors"
+
+    def is_done(self) -> bool:
+        """Whether training ended and everything was written."""
+        return (self.root / "done.json").exists()
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Mark the model as whole, with what its training came to."""
+        write_json(self.root / "done.json", summary)
+
+    def summary(self) -> dict[str, Any]:
+        """What the training came to."""
+        return read_json(self.root / "done.json")
+
+    def save_metrics(self, metrics: list[dict[str, Any]]) -> None:
+        """One line per evaluation."""
+        write_text(self.root / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in metrics))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """One dictionary per evaluation."""
+        path = self.root / "metrics.jsonl"
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except FileNotFoundError:
+            raise RunError(f"{path}: no such file; the model was not trained") from None
+        except json.JSONDecodeError as error:
+            raise RunError(f"{path}: damaged ({error}); delete {self.root} and run again") from None

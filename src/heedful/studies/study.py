@@ -1,0 +1,157 @@
+"""The main job: a corpus becomes trained models, recorded, measured and judged."""
+
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heedful.config import StudyConfig, digest
+from heedful.data.corpus import Corpus
+from heedful.data.load import load
+from heedful.data.tokens import encode
+from heedful.errors import DataError
+from heedful.files import write_json
+from heedful.studies.analysis import attention_entropy, measure_agreements
+from heedful.studies.pool import OnProgress, train_all
+from heedful.studies.result import ModelSummary, StudyResult
+from heedful.studies.run import ModelSpec, Run, model_specs
+from heedful.studies.verdict import judge
+
+
+def run_study(
+    config: StudyConfig,
+    out: Path | str,
+    *,
+    corpus: Corpus | None = None,
+    jobs: int | None = None,
+    device: str = "auto",
+    on_progress: OnProgress = lambda line: None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> StudyResult:
+    """Train, record and measure everything a study has, in `out`; what was finished there before is kept.
+
+    corpus: the data where they are not a name or a file that `config.data` can say.
+    """
+    run = Run(out)
+    run.claim(config)
+    started = time.time()
+    if not run.has_data():
+        on_stage("reading the data")
+        _prepare(run, config, corpus)
+    on_stage("training")
+    train_all(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
+    on_stage("measuring")
+    result = analyse(run)
+    result.save(run.result_path)
+    write_json(run.manifest_path, _manifest(config, run.data_summary()["digest"], device, time.time() - started))
+    return result
+
+
+def analyse(run: Run) -> StudyResult:
+    """The result of a run whose models are all trained."""
+    config = run.config()
+    agreements, xi_final = measure_agreements(run)
+    entropy, entropy_final = attention_entropy(run)
+    data = run.data_summary()
+    return StudyResult(
+        task="classification",
+        data=data,
+        budget=config.budget,
+        seeds=config.seeds,
+        config_digest=digest(config),
+        models=tuple(_model_summary(run, spec) for spec in model_specs(config)),
+        agreements=agreements,
+        random_agreement=agreements[0].random,
+        xi_final=xi_final,
+        entropy=entropy,
+        entropy_final=entropy_final,
+        verdict=judge(agreements),
+    )
+
+
+def _prepare(run: Run, config: StudyConfig, corpus: Corpus | None) -> None:
+    if corpus is None:
+        corpus = load(
+            config.data,
+            text=config.text,
+            label=config.label,
+            validation=config.validation,
+            test=config.test,
+            lower=config.lower,
+        )
+    encoded = encode(
+        corpus,
+        min_count=config.min_count,
+        max_length=config.max_length,
+        max_train=config.max_train,
+        max_validation=config.max_validation,
+    )
+    if len(encoded.validation) < 2:
+        raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
+    run.save_data(encoded)
+    run.save_data_summary(
+        {
+            "name": corpus.name,
+            "labels": list(corpus.labels),
+            "train": len(encoded.train),
+            "validation": len(encoded.validation),
+            "test": len(encoded.test),
+            "vocabulary": len(encoded.vocabulary),
+            "median_length": float(np.median(encoded.validation.lengths)),
+            "majority": float(np.bincount(encoded.validation.labels).max() / len(encoded.validation)),
+            "licence": corpus.licence,
+            "source": corpus.source,
+            "decisions": [*corpus.decisions, *encoded.decisions],
+            "digest": corpus.digest(),
+        }
+    )
+
+
+def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
+    folder = run.model(spec)
+    metrics = folder.metrics()
+    return ModelSummary(
+        name=spec.name,
+        kind=spec.kind,
+        seed=spec.seed,
+        steps=tuple(line["step"] for line in metrics),
+        accuracy=tuple(line["accuracy"] for line in metrics),
+        loss=tuple(line.get("loss", math.nan) for line in metrics),
+        best_step=folder.summary()["best_step"],
+    )
+
+
+def _manifest(config: StudyConfig, data_digest: str, device: str, seconds: float) -> dict[str, Any]:
+    """Where, when and with what: all that may differ between two runs of the same study."""
+    packages = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "polars", "pyarrow")
+    return {
+        "command": ["heedful", *sys.argv[1:]] if Path(sys.argv[0]).name == "heedful" else None,
+        "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in packages},
+        "commit": _commit(),
+        "config_digest": digest(config),
+        "data_digest": data_digest,
+        "seeds": list(config.seeds),
+        "device": device,
+        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of this source tree, where it is one."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()

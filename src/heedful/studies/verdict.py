@@ -1,0 +1,87 @@
+"""Plain answers from numbers: each follows from its statistic and interval alone."""
+
+from collections.abc import Sequence
+
+from heedful.measure.uncertainty import Estimate
+from heedful.studies.result import AgreementResult, Answer, Question, Verdict
+
+
+def judge(agreements: Sequence[AgreementResult]) -> Verdict:
+    """Answer the fixed questions of a study and say in one sentence what follows."""
+    rows = {(row.name, row.convention): row for row in agreements}
+
+    def both(own: str, cross: str | None = None) -> tuple[AgreementResult, AgreementResult]:
+        return rows[own, "own"], rows[cross or own, "cross"]
+
+    attends = _above_chance(
+        "Does attention look where a single word already gives the answer away?", both("A(alpha,beta)")
+    )
+    beforehand = _above_chance(
+        "Is that knowledge learned without attention, so that it can guide attention?", both("A(alpha,beta_uf)")
+    )
+    counting = _above_chance(
+        "Is it the knowledge that counting words together with labels gives?",
+        both("A(beta_uf,beta_px)", "A(beta_px,beta_uf)"),
+    )
+    salient = _above_chance("Do words that move the prediction carry that knowledge?", both("A(delta,beta_uf)"))
+    stable = _above_chance(
+        "Would another random seed attend to the same words?", (rows["A(alpha,alpha_hat)", "cross"],)
+    )
+    drives = _lower(
+        "Does attention fail to form when word knowledge is frozen?",
+        rows["A(alpha,alpha_fr)", "cross"],
+        rows["A(alpha,beta_uf)", "cross"],
+    )
+    questions = (attends, beforehand, counting, salient, stable, drives)
+    return Verdict(_sentence(attends.answer, beforehand.answer, stable.answer), questions)
+
+
+def above_chance(row: AgreementResult) -> Answer:
+    """Yes when the whole interval lies above Â and above the matched shuffle; no when it lies below either."""
+    if row.estimate.low > row.random and row.excess.low > 0:
+        return "yes"
+    if row.estimate.high < row.random or row.excess.high < 0:
+        return "no"
+    return "unclear"
+
+
+def _above_chance(question: str, rows: Sequence[AgreementResult]) -> Question:
+    answers = {above_chance(row) for row in rows}
+    answer = answers.pop() if len(answers) == 1 else "unclear"
+    numbers = "; ".join(
+        f"{row.name} {_percent(row.estimate)} ({row.convention}) against {row.random:.0%} at random "
+        f"and {row.shuffle.value:.0%} for other texts of the same length"
+        for row in rows
+    )
+    return Question(question, answer, numbers)
+
+
+def _lower(question: str, lesser: AgreementResult, greater: AgreementResult) -> Question:
+    answer: Answer = "unclear"
+    if lesser.estimate.high < greater.estimate.low:
+        answer = "yes"
+    elif lesser.estimate.low > greater.estimate.high:
+        answer = "no"
+    numbers = f"{lesser.name} {_percent(lesser.estimate)} against {greater.name} {_percent(greater.estimate)}"
+    return Question(question, answer, numbers)
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
+
+
+def _sentence(attends: Answer, beforehand: Answer, stable: Answer) -> str:
+    if attends == "yes" and beforehand == "yes":
+        course = "Attention here follows what single words say of the label, and that was learnable without attention"
+    elif attends == "yes":
+        course = "Attention here follows what single words say of the label, but it is not shown that this came first"
+    elif attends == "no":
+        course = "Attention here does not look where single words say the label"
+    else:
+        course = "Whether attention here follows what single words say of the label stays open"
+    trust = {
+        "yes": "another seed attends to the same words more often than chance",
+        "no": "another seed attends elsewhere, so no single model's heat-map speaks for the task",
+        "unclear": "it is open whether another seed would attend to the same words",
+    }[stable]
+    return f"{course}; {trust}."

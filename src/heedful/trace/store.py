@@ -1,0 +1,81 @@
+"""A trace on disk: one Parquet file per recorded step, ragged, whole or not there.
+
+    trace/<step>.parquet     example: int32, output: int32, alpha, beta_logit, delta: list<float32>,
+                             log_odds: float32, prediction: int32, label: int32
+
+A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB open the files as
+they are. β itself is the logistic function of `beta_logit`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from heedful.errors import RunError
+from heedful.files import write_atomically
+from heedful.measure.ragged import Ragged
+from heedful.trace.snapshot import QUANTITIES, Snapshot
+
+
+def write_step(folder: Path, step: int, snapshot: Snapshot) -> None:
+    """Store one step's snapshot as `<folder>/<step>.parquet`."""
+    n = len(snapshot.labels)
+    columns = {
+        "example": pa.array(np.arange(n, dtype=np.int32)),
+        "output": pa.array(np.zeros(n, dtype=np.int32)),
+        **{name: _list_column(getattr(snapshot, name)) for name in QUANTITIES},
+        "log_odds": pa.array(snapshot.log_odds),
+        "prediction": pa.array(snapshot.prediction),
+        "label": pa.array(snapshot.labels.astype(np.int32)),
+    }
+    table = pa.table(columns)
+    write_atomically(folder / f"{step}.parquet", lambda path: pq.write_table(table, path, compression="zstd"))
+
+
+class Trace:
+    """Any recorded quantity at any recorded step of one model's training."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in folder.glob("*.parquet") if p.stem.isdigit()))
+        if not self.steps:
+            raise RunError(f"{folder}: no recorded steps; the run has not got that far")
+
+    def quantity(self, name: str, step: int) -> Ragged:
+        """`alpha`, `beta_logit`, `beta` or `delta` at a step, one row per output word."""
+        stored = "beta_logit" if name == "beta" else name
+        if stored not in QUANTITIES:
+            raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit and delta")
+        column = self._column(stored, step)
+        values = column.flatten().to_numpy()
+        rows = Ragged(values, (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64))
+        return Ragged(expit(rows.values), rows.offsets) if name == "beta" else rows
+
+    def correct(self, step: int) -> NDArray[np.bool_]:
+        """Whether the model's prediction was right, for each row."""
+        prediction, label = (self._column(name, step).to_numpy() for name in ("prediction", "label"))
+        right: NDArray[np.bool_] = prediction == label
+        return right
+
+    def log_odds(self, step: int) -> NDArray[np.float32]:
+        """Log-odds that the model gave the correct label, for each row."""
+        odds: NDArray[np.float32] = self._column("log_odds", step).to_numpy()
+        return odds
+
+    def _column(self, name: str, step: int) -> pa.Array:
+        if step not in self.steps:
+            raise RunError(f"{self.folder}: step {step} was not recorded; recorded are {list(self.steps)}")
+        path = self.folder / f"{step}.parquet"
+        try:
+            column = pq.read_table(path, columns=[name]).column(name)
+        except (pa.ArrowException, OSError) as error:
+            raise RunError(f"{path}: damaged ({error}); delete it and run again") from None
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _list_column(rows: Ragged) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(rows.offsets.astype(np.int32)), pa.array(rows.values.astype(np.float32)))

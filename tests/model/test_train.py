@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.config import ModelConfig, TrainConfig
+from heedful.data.batch import training_batches
+from heedful.data.tokens import BOS, EOS, EncodedSplit
+from heedful.errors import ConfigError, TrainingError
+from heedful.model.classifier import AttentionClassifier
+from heedful.model.train import build_optimiser, choose_device, train
+
+
+def keyword_texts(n: int = 64) -> EncodedSplit:
+    """Word 4 means class 0, word 5 class 1; the rest is noise."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, size=n)
+    rows = [[BOS, *rng.permutation([4 + y, *rng.integers(6, 12, size=rng.integers(2, 9))]).tolist(), EOS] for y in labels]
+    return EncodedSplit.of(rows, labels.tolist())
+
+
+def fresh(mode="learned", seed=0) -> AttentionClassifier:
+    torch.manual_seed(seed)
+    return AttentionClassifier(ModelConfig(embedding=8, hidden=8, scorer_hidden=8), 12, 2, mode)
+
+
+CONFIG = TrainConfig(steps=60, batch_size=16, learning_rate=2e-2, evaluate_at=(0, 30, 60))
+
+
+@pytest.mark.parametrize("mode", ["learned", "uniform", "frozen", "only"])
+def test_loss_falls_and_frozen_parts_stay(mode):
+    model, split = fresh(mode), keyword_texts()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    seen = []
+    train(model, training_batches(split, 16, seed=0), CONFIG, lambda step, loss: seen.append((step, loss)))
+    assert [step for step, _ in seen] == [0, 30, 60]
+    assert math.isnan(seen[0][1])
+    assert seen[2][1] < seen[1][1]
+    if mode != "only":
+        assert seen[2][1] < 0.1
+    still = {name for name, p in model.named_parameters() if torch.equal(p, before[name])}
+    scorer = {name for name in before if name.startswith("scorer")}
+    expected = {"learned": set(), "uniform": scorer, "frozen": scorer, "only": set(before) - scorer}[mode]
+    assert still - {"embedding.weight"} == expected - {"embedding.weight"}
+
+
+def test_same_seed_same_weights():
+    weights = []
+    for _ in range(2):
+        model = fresh()
+        train(model, training_batches(keyword_texts(), 16, seed=3), CONFIG, lambda step, loss: None)
+        weights.append(model.state_dict())
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_evaluation_may_end_training():
+    steps = []
+    train(fresh(), training_batches(keyword_texts(), 16, seed=0), CONFIG, lambda s, _: steps.append(s) or s == 30)
+    assert steps == [0, 30]
+
+
+def test_a_loss_that_is_not_finite_ends_training():
+    model = fresh()
+    with torch.no_grad():
+        model.output.bias.fill_(math.nan)
+    with pytest.raises(TrainingError, match="loss is nan at step 0; lower --learning-rate"):
+        train(model, training_batches(keyword_texts(), 16, seed=0), CONFIG, lambda step, loss: None)
+
+
+def test_nothing_to_train_is_an_error():
+    model = fresh()
+    model.requires_grad_(False)
+    with pytest.raises(ConfigError, match="no parameter"):
+        build_optimiser(model, CONFIG)
+
+
+def test_devices():
+    assert choose_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        choose_device("abacus")

@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.config import (
+    ModelConfig,
+    ProxyConfig,
+    StudyConfig,
+    TrainConfig,
+    digest,
+    from_mapping,
+    from_toml,
+    to_toml,
+    with_overrides,
+)
+from heedful.errors import ConfigError
+
+
+@pytest.mark.parametrize("budget", ["smoke", "quick", "paper"])
+def test_toml_round_trip(tmp_path, budget):
+    config = StudyConfig.for_budget("sst", budget)
+    path = tmp_path / "config.toml"
+    path.write_text(to_toml(config), encoding="utf-8")
+    assert from_toml(StudyConfig, path) == config
+
+
+@given(st.text(max_size=30))
+def test_any_name_survives_toml(name):
+    import tomllib
+
+    assert tomllib.loads(to_toml(StudyConfig(name)))["data"] == name
+
+
+def test_paper_budget_has_the_papers_sizes():
+    config = StudyConfig.for_budget("sst", "paper")
+    assert config.train.steps == 4000
+    assert config.train.evaluate_at[:8] == (0, 10, 50, 100, 150, 200, 250, 500)
+    assert config.train.evaluate_at[-1] == 4000
+    assert config.model == ModelConfig()
+    assert config.proxy.width == ProxyConfig().width == 256
+
+
+def test_digest_depends_on_content_alone():
+    assert digest(StudyConfig("sst")) == digest(StudyConfig("sst", budget="quick"))
+    assert digest(StudyConfig("sst")) != digest(StudyConfig("sst", min_count=2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "mapping", "words"),
+    [
+        (TrainConfig, {"stpes": 3}, "did you mean 'steps'"),
+        (StudyConfig, {"data": "sst", "model": {"encoder": "gru"}}, "'gru' is not one of"),
+        (StudyConfig, {"data": "sst", "seeds": 3}, "must be a list"),
+        (StudyConfig, {"data": "sst", "seeds": [1, 1]}, "different seeds"),
+        (StudyConfig, {"data": 3}, "must be of type str"),
+        (StudyConfig, {}, "data"),
+        (TrainConfig, {"steps": 10, "evaluate_at": [0, 20]}, "rising steps"),
+        (TrainConfig, {"steps": True}, "must be of type int"),
+        (ModelConfig, {"projection": "sparsegen"}, "projection_parameter"),
+        (ModelConfig, {"dropout": 1.0}, "below 1"),
+        (StudyConfig, {"data": "sst", "model": 3}, "must be a table"),
+    ],
+)
+def test_bad_settings_are_named(kind, mapping, words):
+    with pytest.raises(ConfigError, match=words):
+        from_mapping(kind, mapping)
+
+
+def test_bad_toml_names_the_file(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text("a = ", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"c\.toml: not TOML"):
+        from_toml(StudyConfig, path)
+    with pytest.raises(ConfigError, match="no such file"):
+        from_toml(StudyConfig, tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="budget"):
+        StudyConfig.for_budget("sst", "huge")
+
+
+def test_longer_and_shorter_training():
+    assert TrainConfig().changed(steps=4600).evaluate_at[-3:] == (4250, 4500, 4600)
+    assert TrainConfig().changed(learning_rate=0.1) == with_overrides(TrainConfig(), learning_rate=0.1)
