@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "heedful"
 
 LAYERS = [
-    {"errors", "config", "files"},
+    {"errors"},
+    {"config", "files"},
     {"data", "measure"},
     {"model", "theory"},
     {"trace"},

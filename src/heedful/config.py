@@ -58,6 +58,27 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
+class TranslatorConfig:
+    """A sequence-to-sequence model; the defaults are snell2021's translator (A.8)."""
+
+    embedding: int = 256
+    hidden: int = 256  # per direction
+    layers: int = 2
+    bidirectional: bool = True
+    attention: Literal["two-maps", "bilinear"] = "two-maps"
+    heads: int = 1
+    output: Literal["relu", "tanh", "linear"] = "relu"
+    dropout: float = 0.5
+    embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
+
+    def __post_init__(self) -> None:
+        for name in ("embedding", "hidden", "layers", "heads"):
+            _require(getattr(self, name) >= 1, f"translator.{name}", getattr(self, name), "1 or more")
+        _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
+        _require(self.embedding_scale > 0, "translator.embedding_scale", self.embedding_scale, "above 0")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """One training run. `evaluate_at` lists the steps at which everything is measured and recorded."""
 

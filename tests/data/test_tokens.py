@@ -126,7 +126,7 @@ def test_split_opens_in_polars(tmp_path):
 
 def test_a_damaged_split_is_refused(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 nonsense PAR1")
-    with pytest.raises(DataError, match="a.parquet"):
+    with pytest.raises(DataError, match=r"a\.parquet"):
         EncodedSplit.load(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="b.parquet"):
+    with pytest.raises(DataError, match=r"b\.parquet"):
         EncodedSplit.load(tmp_path / "b.parquet")

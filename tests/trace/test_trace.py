@@ -8,7 +8,7 @@ from heedful.config import ModelConfig
 from heedful.data.tokens import BOS, EOS, EncodedSplit
 from heedful.errors import RunError
 from heedful.model.classifier import AttentionClassifier, nll
-from heedful.trace.record import record
+from heedful.trace.record import probe_snapshot, record
 from heedful.trace.store import Trace, write_step
 
 
@@ -28,7 +28,7 @@ def model() -> AttentionClassifier:
 def test_delta_is_the_derivative_of_a_mask(model, split):
     """Δ_l = −∂NLL/∂m_l, by finite differences in float64."""
     model = model.double().eval()
-    delta = record(model, split).delta
+    delta = record(model, split).quantities["delta"]
     step = 1e-6
     for i in range(len(split)):
         tokens = torch.from_numpy(split.text(i)).long()[None]
@@ -47,7 +47,7 @@ def test_batched_equals_one_by_one(model, split):
     model = model.double()
     together, alone = record(model, split), record(model, split, max_tokens=1)
     for name in ("alpha", "beta_logit", "delta"):
-        assert_allclose(getattr(together, name).values, getattr(alone, name).values, rtol=1e-9, atol=1e-12)
+        assert_allclose(together.quantities[name].values, alone.quantities[name].values, rtol=1e-9, atol=1e-12)
     assert_allclose(together.log_odds, alone.log_odds, rtol=1e-6)
 
 
@@ -73,9 +73,9 @@ def test_what_is_written_is_read(tmp_path, model, split):
     assert trace.steps == (0, 250)
     for name in ("alpha", "beta_logit", "delta"):
         stored = trace.quantity(name, 250)
-        assert_allclose(stored.values, getattr(seen, name).values)
+        assert_allclose(stored.values, seen.quantities[name].values)
         assert stored.offsets.tolist() == split.offsets.tolist()
-    assert_allclose(trace.quantity("beta", 0).values, 1 / (1 + np.exp(-seen.beta_logit.values)), rtol=1e-6)
+    assert_allclose(trace.quantity("beta", 0).values, 1 / (1 + np.exp(-seen.quantities["beta_logit"].values)), rtol=1e-6)
     assert trace.correct(0).mean() == seen.accuracy
     assert_allclose(trace.log_odds(0), seen.log_odds)
 
@@ -84,7 +84,7 @@ def test_opens_in_polars_and_pandas(tmp_path, model, split):
     write_step(tmp_path, 0, record(model, split))
     frame = pl.read_parquet(tmp_path / "0.parquet")
     assert frame.columns == [
-        "example", "output", "alpha", "beta_logit", "delta", "log_odds", "prediction", "label"
+        "example", "output", "alpha", "beta_logit", "delta", "label", "prediction", "log_odds"
     ]  # fmt: skip
     assert frame["alpha"].list.len().to_list() == split.lengths.tolist()
     assert_allclose(frame["alpha"].list.sum(), np.ones(len(split)), rtol=1e-6)
@@ -102,3 +102,13 @@ def test_errors_say_what_is_there(tmp_path, model, split):
     (tmp_path / "3.parquet").write_bytes(b"not parquet")
     with pytest.raises(RunError, match="damaged"):
         Trace(tmp_path).quantity("alpha", 3)
+
+
+def test_a_bag_of_words_probe_reads_the_labels_column(tmp_path, split):
+    table = np.random.default_rng(0).normal(size=(13, 3))
+    write_step(tmp_path, 0, probe_snapshot(table, split))
+    trace = Trace(tmp_path)
+    for i in range(len(split)):
+        assert_allclose(trace.quantity("beta_logit", 0).row(i), table[split.text(i), split.labels[i]], rtol=1e-6)
+    with pytest.raises(RunError, match="this model has no alpha"):
+        trace.quantity("alpha", 0)

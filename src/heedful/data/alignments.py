@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedful.data.lines import read_lines
 from heedful.errors import DataError
 
 Link = tuple[int, int]  # source position, target position, both from 0
@@ -75,7 +76,7 @@ def read_alignments(path: str | Path, *, first: int | None = None, count: int | 
     ['0-0 1p0', '1-1']
     """
     path = Path(path)
-    lines = _lines(path)
+    lines = read_lines(path)
     if lines and all(_NAACL.fullmatch(line.strip()) for line in lines if line.strip()) and any(map(str.strip, lines)):
         found = _naacl(path, lines, first)
     else:
@@ -123,16 +124,3 @@ def _naacl(path: Path, lines: list[str], first: int | None) -> tuple[Alignment, 
 
 def _base(numbers: Iterable[str]) -> int:
     return 0 if "0" in set(numbers) else 1
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: byte 0x{content[error.start]:02x} is not UTF-8") from error
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text.strip() else []

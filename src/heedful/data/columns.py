@@ -24,6 +24,7 @@ class Examples:
     labels: tuple[str, ...]
     places: tuple[str, ...]
     decisions: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
 
 
 def examples(table: Table, text: str | None = None, label: str | None = None) -> Examples:
@@ -57,11 +58,12 @@ def examples(table: Table, text: str | None = None, label: str | None = None) ->
         tuple(labels[i] for i in kept),
         tuple(table.where(i) for i in kept),
         decisions,
+        table.classes.get(label, ()),
     )
 
 
 def class_names(found: Examples) -> tuple[str, ...]:
-    """The classes of a training set in order: numbers by value, else alphabetically.
+    """The classes of a training set in their own order, else numbers by value, else alphabetically.
 
     >>> class_names(Examples("a.csv", ("x", "y", "z"), ("10", "9", "10"), ("", "", "")))
     ('9', '10')
@@ -78,6 +80,8 @@ def class_names(found: Examples) -> tuple[str, ...]:
             f"{found.name}: there is {counted}, which looks like a regression or ID column; "
             f"name a column of at most {MOST_CLASSES} classes with --label"
         )
+    if names <= set(found.classes):
+        return tuple(name for name in found.classes if name in names)
     if all(_is_integer(name) for name in names):
         return tuple(sorted(names, key=int))
     return tuple(sorted(names))
@@ -156,8 +160,8 @@ def _labels(table: Table, column: str) -> list[str]:
     for i, number in enumerate(numbers):
         if number is None or not number.is_integer():
             raise DataError(
-                f"{table.where(i)}: label {shown(names[i])} is not a whole number, so column {shown(column)} looks like a "
-                "regression target; name a column of classes with --label"
+                f"{table.where(i)}: label {shown(names[i])} is not a whole number, so column {shown(column)} looks "
+                "like a regression target; name a column of classes with --label"
             )
     return [name if _is_integer(name) else str(int(float(name))) for name in names]
 

@@ -92,25 +92,36 @@ def _unreachable(source: HubSource, error: Exception) -> DataError:
 
 
 def _place(folder: Path, wanted: Entry, source: HubSource, splits: Splits) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written: {error}") from error
     try:
         for path, content in _LAYOUTS[wanted.folder](_Hub(source, splits)):
             (made / path).write_bytes(content)
         sums = [f"{sha256(path)}  {path.name}" for path in sorted(made.iterdir())]
         (made / CHECKSUMS).write_text("\n".join([f"# {source.repository} at {source.revision}", *sums, ""]), "utf-8")
         made.chmod(0o755)
-        if folder.exists():
-            aside = made.with_suffix(".old")
-            folder.rename(aside)
-            made.rename(folder)
-            shutil.rmtree(aside)
-        else:
-            made.rename(folder)
+        _swap(made, folder)
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _swap(made: Path, folder: Path) -> None:
+    if not folder.exists():
+        made.rename(folder)
+        return
+    aside = made.with_suffix(".old")
+    folder.rename(aside)
+    try:
+        made.rename(folder)
+    except OSError:
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside)
 
 
 class _Hub:

@@ -44,7 +44,9 @@ _FRAMES = {
     ("animate", ""): 10,
     ("person", ""): 8,
     ("animate", "animate"): 10,
-    ("person", "animate"): 14,
+    ("person", "animate"): 7,
+    ("person", "person"): 9,
+    ("person", "place"): 4,
     ("animal", "animal"): 3,
     ("person", "object"): 16,
     ("person", "clothing"): 6,
@@ -152,9 +154,9 @@ class _Sentence(Phrases):
             parts.objects.append(self.noun(self.pick("object"), "acc", negated=negated))
         elif kind and not moved:
             case: Case = "dat" if kind == "dative" else "acc"
-            whom, pronouns = "person" if kind == "dative" else kind, kind in ("animate", "dative")
+            whom, pronouns = "person" if kind == "dative" else kind, kind in ("animate", "person", "dative")
             parts.objects.append(self.someone(whom, case, pronouns=pronouns, negated=negated, avoid=avoid))
-        if kind in ("", "animate", "food") and not negated and self.rng.random() < 0.3:
+        if (not kind or frame[0] == "animate") and kind != "goal" and not negated and self.rng.random() < 0.3:
             parts.places.append(self.place())
         return verb, parts
 

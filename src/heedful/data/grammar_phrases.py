@@ -143,7 +143,15 @@ class Phrases:
 
     def _adjectives(self, kind: str) -> list[tuple[str, str]]:
         count = self.rng.choices((0, 1, 2), (60, 36, 4))[0]
-        return [(stem, english) for _, stem, english in self.rng.sample(words.ADJECTIVES[kind], count)]
+        chosen = self.rng.sample(words.ADJECTIVES[kind], count)
+        return [(stem, english) for _, stem, english in sorted(chosen, key=lambda adjective: _rank(adjective[2]))]
+
+
+def _rank(english: str) -> int:
+    """The place of an adjective among several: size, quality, age, colour."""
+    if english in ("big", "small"):
+        return 0
+    return 2 if english in ("old", "young", "new") else 3 if english in words.COLOURS else 1
 
 
 def _append(parts: Both, more: Both) -> None:

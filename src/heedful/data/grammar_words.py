@@ -95,8 +95,8 @@ _ADJECTIVES = {
 
 # (kind of subject, kind of object) → verbs; "animate" is a person or an animal, "object" anything that can be held.
 _VERBS = {
-    ("animate", ""): "schlafen schläft geschlafen = sleep slept; !kommen kommt gekommen = come came; !laufen läuft gelaufen = "
-    "run ran; warten wartet gewartet = wait waited; auf|!wachen wacht gewacht = wake_up woke; ein|!schlafen schläft geschlafen = "
+    ("animate", ""): "schlafen schläft geschlafen = sleep slept; sitzen sitzt gesessen = sit sat; stehen steht gestanden = stand stood; "
+    "!laufen läuft gelaufen = run ran; warten wartet gewartet = wait waited; auf|!wachen wacht gewacht = wake_up woke; ein|!schlafen schläft geschlafen = "
     "fall_asleep fell; weg|!laufen läuft gelaufen = run_away ran; zurück|!kommen kommt gekommen = come_back came",
     ("person", ""): "lachen lacht gelacht = laugh laughed; singen singt gesungen = sing sang; tanzen tanzt getanzt = dance danced; "
     "arbeiten arbeitet gearbeitet = work worked; weinen weint geweint = cry cried; auf|!stehen steht gestanden = get_up got; "
@@ -104,10 +104,13 @@ _VERBS = {
     "swim swam",
     ("animate", "animate"): "sehen sieht gesehen = see saw; hören hört gehört = hear heard; suchen sucht gesucht = look~for looked; "
     "finden findet gefunden = find found",
-    ("person", "animate"): "lieben liebt geliebt = love loved; kennen kennt gekannt = know knew; fragen fragt gefragt = ask asked; "
-    "malen malt gemalt = paint painted; besuchen besucht besucht = visit visited; vergessen vergisst vergessen = forget forgot; "
-    "ab|holen holt geholt = pick_up picked; an|rufen ruft gerufen = call called; ein|laden lädt geladen = invite invited; "
-    "retten rettet gerettet = save saved",
+    ("person", "animate"): "lieben liebt geliebt = love loved; malen malt gemalt = paint painted; retten rettet gerettet = "
+    "save saved; vergessen vergisst vergessen = forget forgot",
+    ("person", "person"): "kennen kennt gekannt = know knew; fragen fragt gefragt = ask asked; besuchen besucht besucht = "
+    "visit visited; ab|holen holt geholt = pick_up picked; an|rufen ruft gerufen = call called; ein|laden lädt geladen = "
+    "invite invited",
+    ("person", "place"): "verlassen verlässt verlassen = leave left; betreten betritt betreten = enter entered; "
+    "putzen putzt geputzt = clean cleaned",
     ("animal", "animal"): "jagen jagt gejagt = chase chased; beißen beißt gebissen = bite bit",
     ("person", "object"): "kaufen kauft gekauft = buy bought; verkaufen verkauft verkauft = sell sold; tragen trägt getragen = "
     "carry carried; holen holt geholt = fetch fetched; weg|werfen wirft geworfen = throw_away threw; mit|bringen bringt gebracht = "
@@ -151,8 +154,9 @@ PRONOUNS = (
 POSSESSIVES = (("mein", "my"), ("dein", "your"), ("sein", "his"), ("ihr", "her"), ("unser", "our"))
 NUMBERS = (("zwei", "two"), ("drei", "three"), ("vier", "four"), ("fünf", "five"))
 PLACES = (("in", "in"), ("neben", "beside"), ("vor", "outside"), ("hinter", "behind"))
-CONJUNCTIONS = (("weil", "because"), ("wenn", "when"), ("obwohl", "although"), ("bevor", "before"))
+CONJUNCTIONS = (("weil", "because"), ("da", "since"), ("obwohl", "although"), ("während", "while"))
 
+COLOURS = ("red", "blue", "green", "yellow", "black", "white", "brown", "grey")
 OFTEN = (("oft", "often"), ("immer", "always"), ("nie", "never"), ("manchmal", "sometimes"), ("selten", "rarely"))
 HOW = (("schnell", "quickly"), ("langsam", "slowly"), ("leise", "quietly"), ("vorsichtig", "carefully"))
 WHEN = {

@@ -157,15 +157,18 @@ def _hub_split(data: Any, name: str, text: str | None, label: str | None) -> Exa
     if data.num_rows == 0:
         raise DataError(f"{name} has no rows")
     columns = {column: _hub_column(data, column) for column in data.column_names}
-    return examples(Table(name, columns, list(range(data.num_rows)), "row"), text, label)
+    classes = {column: tuple(_class_labels(data, column)) for column in data.column_names}
+    return examples(Table(name, columns, list(range(data.num_rows)), "row", (), classes), text, label)
 
 
 def _hub_column(data: Any, column: str) -> list[Any]:
+    names = _class_labels(data, column)
     values = data[column][:]
-    names = getattr(data.features[column], "names", None)
-    if names is None:
-        return list(values)
-    return [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
+    return [names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value for value in values]
+
+
+def _class_labels(data: Any, column: str) -> list[str]:
+    return getattr(data.features[column], "names", None) or []
 
 
 def _secret(data: Any, label: str | None) -> bool:

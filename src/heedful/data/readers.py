@@ -6,8 +6,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,17 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. Row i stands at line `lines[i]` of `name`; a binary file counts rows (`unit`)."""
+    """Columns of equal length. Row i stands at line `lines[i]` of `name`; a binary file counts rows (`unit`).
+
+    `classes` are the class names of a column that has them in an order of its own.
+    """
 
     name: str
     columns: dict[str, list[Any]]
     lines: list[int]
     unit: str = "line"
     decisions: tuple[str, ...] = ()
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def where(self, i: int) -> str:
         """The place of row i, as every error names it.

@@ -88,9 +88,8 @@ def as_ragged(rows: "Ragged | ArrayLike | Sequence[ArrayLike]", mask: ArrayLike 
     if matrix.ndim > 2:
         matrix = matrix.reshape(-1, matrix.shape[-1])
     if mask is None:
-        keep = np.ones(matrix.shape, dtype=bool)
-    else:
-        keep = np.broadcast_to(_array(mask).astype(bool), np.shape(_array(rows))).reshape(matrix.shape)
+        return Ragged(matrix.ravel(), np.arange(len(matrix) + 1) * matrix.shape[1])
+    keep = np.broadcast_to(_array(mask).astype(bool), np.shape(_array(rows))).reshape(matrix.shape)
     offsets = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).astype(np.int64)
     return Ragged(matrix[keep], offsets)
 

@@ -24,10 +24,11 @@ class Maximum:
     curve: tuple[float, ...]
 
 
-def maximum_over_steps(values: ArrayLike, steps: ArrayLike) -> Maximum:
-    """The step where the mean over rows is highest (the first of equals), with its split-half check.
+def maximum_over_steps(values: ArrayLike, steps: ArrayLike, *, groups: ArrayLike | None = None) -> Maximum:
+    """The step where the mean over columns is highest (the first of equals), with its split-half check.
 
-    values: one row per recorded step, one column per example; NaN is left out of each mean.
+    values: one row per recorded step, one column per output word; NaN is left out of each mean. groups: the text each
+    column belongs to, so that the halves are of texts.
 
     >>> maximum_over_steps([[0, 0, 0, 0], [1, 1, 1, 0]], steps=[0, 10])
     Maximum(value=0.75, step=10, split_half=0.75, curve=(0.0, 0.75))
@@ -38,7 +39,8 @@ def maximum_over_steps(values: ArrayLike, steps: ArrayLike) -> Maximum:
         raise DataError(f"values has shape {table.shape} for {len(at)} steps; it must be (steps, examples)")
     curve = _means(table)
     best = int(np.nanargmax(curve))
-    halves = table[:, 0::2], table[:, 1::2]
+    text = np.arange(table.shape[1]) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    halves = table[:, text % 2 == 0], table[:, text % 2 == 1]
     held_out = [_means(b)[int(np.nanargmax(_means(a)))] for a, b in (halves, halves[::-1]) if a.size and b.size]
     split_half = float(np.mean(held_out)) if held_out else float(curve[best])
     return Maximum(float(curve[best]), int(at[best]), split_half, tuple(float(c) for c in curve))
@@ -82,38 +84,46 @@ def contextualised_estimate(
     curves: Sequence[NDArray[np.float64]],
     performances: Sequence[NDArray[np.float64]],
     *,
+    groups: ArrayLike | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Estimate:
-    """ξ averaged over seeds, with a 95 % bootstrap interval over examples.
+    """ξ averaged over seeds, with a 95 % bootstrap interval over texts.
 
-    For each seed: A(u, v) of each example; A(α, α̂(τ)) and p̂(τ), (steps, examples) each. Every resample of the
-    examples reads ξ off its own curve, so that the interval knows that the step read is itself uncertain.
+    For each seed: A(u, v) of each output word; A(α, α̂(τ)) and p̂(τ), (steps, output words) each. groups: the text of
+    each output word. Every resample of the texts reads ξ off its own curve, so that the interval knows that the step
+    read is itself uncertain.
 
     >>> a, curve = np.array([0.0, 1.0]), np.array([[0.0, 0.0], [1.0, 1.0]])
     >>> contextualised_estimate([a], [curve], [curve]).value
     1.0
     """
-    n = len(agreements[0])
+    words = len(agreements[0])
+    text = np.arange(words) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    n = int(text.max()) + 1
+    sizes = np.bincount(text, minlength=n).astype(np.float64)
+    per_seed = [
+        np.stack([np.bincount(text, weights=row, minlength=n) for row in (a, *curve, *p)])
+        for a, curve, p in zip(agreements, curves, performances, strict=True)
+    ]
 
-    def xi(chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-        total = np.zeros(chosen.shape[:-1])
-        for a, curve, p in zip(agreements, curves, performances, strict=True):
-            level, heights, heard = a[chosen].mean(-1), curve[:, chosen].mean(-1), p[:, chosen].mean(-1)
-            above = heights > level
-            first = np.where(above.any(axis=0), above.argmax(axis=0), len(heights) - 1)
-            total += np.take_along_axis(heard, first[None], axis=0)[0]
-        mean: NDArray[np.float64] = total / len(agreements)
+    def xi(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """ξ for each row of `weights`, which says how often each text was drawn."""
+        total = np.zeros(len(weights))
+        for sums in per_seed:
+            means = (sums @ weights.T) / (sizes @ weights.T)
+            steps = (len(means) - 1) // 2
+            above = means[1 : steps + 1] > means[0]
+            first = np.where(above.any(axis=0), above.argmax(axis=0), steps - 1)
+            total += np.take_along_axis(means[steps + 1 :], first[None], axis=0)[0]
+        mean: NDArray[np.float64] = total / len(per_seed)
         return mean
 
-    value = float(xi(np.arange(n)))
+    value = float(xi(np.ones((1, n)))[0])
     if n < 2:
         return Estimate(value, value, value, n)
-    steps = max(len(curve) for curve in curves)
-    draws = np.random.default_rng(seed)
-    batch = max(1, 4_000_000 // (n * steps))
-    sampled = [xi(draws.integers(0, n, size=(min(batch, resamples - i), n))) for i in range(0, resamples, batch)]
-    low, high = np.quantile(np.concatenate(sampled), [0.025, 0.975])
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
+    low, high = np.quantile(xi(drawn), [0.025, 0.975])
     return Estimate(value, float(low), float(high), n)
 
 

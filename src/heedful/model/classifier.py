@@ -95,9 +95,9 @@ def log_odds(logits: Float[Tensor, "*rows K"], labels: Int[Tensor, "*rows"]) -> 
     """
     if logits.shape[-1] == 1:
         return (2 * labels - 1) * logits.squeeze(-1)
-    chosen = F.one_hot(labels, logits.shape[-1]).bool()
-    others = logits.masked_fill(chosen, -torch.inf).logsumexp(-1)
-    return logits.gather(-1, labels[..., None]).squeeze(-1) - others
+    chosen = labels[..., None]
+    others = logits.scatter(-1, chosen, -torch.inf).logsumexp(-1)
+    return logits.gather(-1, chosen).squeeze(-1) - others
 
 
 def predict(logits: Float[Tensor, "*rows K"]) -> Int[Tensor, "*rows"]:

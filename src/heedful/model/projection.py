@@ -10,7 +10,7 @@ among the scores that remain makes its row NaN, as in torch.softmax.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 import entmax as peer
@@ -211,7 +211,7 @@ def _solve(scores: Tensor, mask: Tensor | None, alpha: float, scale: float) -> T
     z = _rows(scores)
     if mask is not None:
         z = np.where(_rows(mask), z, z.dtype.type(-np.inf))
-    p = np.zeros(scores.shape, dtype=z.dtype)
+    p = np.empty(scores.shape, dtype=z.dtype)
     tops = z.max(axis=1)
     if mask is not None and tops.min(initial=np.inf) == -np.inf:
         _checked(scores, mask)
@@ -220,7 +220,7 @@ def _solve(scores: Tensor, mask: Tensor | None, alpha: float, scale: float) -> T
 
 
 def _multiply(p: Tensor, g: Tensor, alpha: float, scale: float) -> Tensor:
-    if not p.is_cpu:
+    if not p.is_cpu or torch._C._functorch.is_legacy_batchedtensor(g):  # the latter from grad(is_grads_batched=True)
         return plain_multiply(p, g, alpha, scale)
     weights = _rows(p)
     product = np.empty(p.shape, dtype=weights.dtype)
@@ -266,13 +266,9 @@ def _checked(scores: Tensor, mask: Tensor) -> Tensor:
     mask = mask.expand_as(scores)
     left = mask.any(-1)
     if not left.all():
-        raise _fully_masked((~left).nonzero()[0])
+        row = (~left).nonzero()[0].tolist()
+        raise ProjectionError(f"row {row} has every position masked; a distribution needs at least one")
     return mask
-
-
-def _fully_masked(where: Iterable[Any]) -> ProjectionError:
-    row = ", ".join(str(int(i)) for i in where)
-    return ProjectionError(f"row [{row}] has every position masked; a distribution needs at least one")
 
 
 def _batch_first(size: int, dims: tuple[int | None, ...], inputs: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -8,62 +8,62 @@ from numpy.typing import NDArray
 
 from heedful.measure.compiled import compiled
 
-SWEEPS = 2  # Newton steps over the whole row, which vectorise, before the few that matter are picked out
-
 
 @compiled
 def project_rows(scores: NDArray[Any], tops: NDArray[Any], alpha: float, scale: float, weights: NDArray[Any]) -> None:
-    """Fill `weights`, which are 0, by α-entmax of scale · scores, α = 2 or 1.5. `tops` holds the maximum of each row.
+    """Fill `weights` by α-entmax of scale · scores, α = 2 or 1.5. `tops` holds the maximum of each row.
 
-    With x = (α − 1) · scale · (z − max z) the threshold lies in [−1, 0). From τ = −1, on the left of a convex
-    function's root, Newton's τ only rises, so that whatever has fallen below it has weight 0.
+    With x = (α − 1) · scale · (z − max z) the threshold τ lies in [−1, 0). Each step of Newton's method sweeps the whole
+    row without a branch: picking out the few positions that still matter would cost more than it saves.
     """
     rows, L = scores.shape
     factor = (alpha - 1) * scale
-    x = np.empty(L, dtype=np.float64)
-    at = np.empty(L, dtype=np.int64)
     for r in range(rows):
         z, top, out = scores[r], float(tops[r]), weights[r]
         if not -np.inf < top < np.inf:
             for i in range(L):
                 out[i] = np.nan if z[i] != -np.inf or top == -np.inf else 0.0
-            continue
-        tau = -1.0
-        for _ in range(SWEEPS):
-            tau += _step(z, factor, top, tau, alpha)
-        n = 0
-        for i in range(L):
-            shifted = factor * (z[i] - top)
-            if shifted > tau:
-                x[n] = shifted
-                at[n] = i
-                n += 1
-        for _ in range(100):
-            step = _step(x[:n], 1.0, 0.0, tau, alpha)
-            tau += step
-            if step <= 1e-15:
-                break
-        for j in range(n):
-            above = max(x[j] - tau, 0.0)
-            out[at[j]] = above if alpha == 2 else above * above
+        elif alpha == 2:
+            tau = _sparsemax_threshold(z, factor, top)
+            for i in range(L):
+                out[i] = max(factor * (z[i] - top) - tau, 0.0)
+        else:
+            tau = _entmax15_threshold(z, factor, top)
+            for i in range(L):
+                above = max(factor * (z[i] - top) - tau, 0.0)
+                out[i] = above * above
 
 
 @compiled
-def _step(z: NDArray[Any], factor: float, top: float, tau: float, alpha: float) -> float:
-    """Newton's step towards Σ [x − τ]₊ = 1 (α = 2) or ‖[x − τ]₊‖ = 1 (α = 1.5), x = factor · (z − top)."""
-    first, second = 0.0, 0.0
-    if alpha == 2:
+def _sparsemax_threshold(z: NDArray[Any], factor: float, top: float) -> float:
+    """Σ [x − τ]₊ = 1. From the left of a convex function's root τ only rises; a support that stays is the right one."""
+    tau, before = -1.0, 0.0
+    while True:
+        total, size = 0.0, 0.0
         for i in range(len(z)):
             above = max(factor * (z[i] - top) - tau, 0.0)
-            first += above
-            second += 1.0 if above > 0 else 0.0
-        return (first - 1) / second
-    for i in range(len(z)):
-        above = max(factor * (z[i] - top) - tau, 0.0)
-        first += above
-        second += above * above
-    norm = math.sqrt(second)
-    return (norm - 1) * norm / first
+            total += above
+            size += 1.0 if above > 0 else 0.0
+        if size == before:
+            return tau
+        tau += (total - 1) / size
+        before = size
+
+
+@compiled
+def _entmax15_threshold(z: NDArray[Any], factor: float, top: float) -> float:
+    """‖[x − τ]₊‖ = 1, convex like Σ [x − τ]₊² = 1 and more nearly linear; a step of 1e-9 leaves an error of 1e-15."""
+    tau, step = -1.0, 1.0
+    while step > 1e-9:
+        total, squares = 0.0, 0.0
+        for i in range(len(z)):
+            above = max(factor * (z[i] - top) - tau, 0.0)
+            total += above
+            squares += above * above
+        norm = math.sqrt(squares)
+        step = (norm - 1) * norm / total
+        tau += step
+    return tau
 
 
 @compiled

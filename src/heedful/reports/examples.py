@@ -34,7 +34,7 @@ def choose_examples(trace: Trace, lengths: NDArray[np.int64], bytes_per_position
     for d in np.unique(drawer):
         members = order[drawer[order] == d]
         turn[members] = np.arange(len(members))
-    chosen = np.lexsort((drawer, turn))[:MOST]
+    chosen = np.lexsort((-drawer, turn))[:MOST]
     size = np.cumsum(lengths[chosen]) * bytes_per_position
     return chosen[: max(FEWEST, int(np.sum(size <= LARGEST)))]
 

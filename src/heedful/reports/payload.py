@@ -12,7 +12,7 @@ from heedful.reports.examples import add_examples, choose_examples
 from heedful.reports.packing import Arrays
 from heedful.reports.tokens import token_table
 from heedful.reports.words import symbol
-from heedful.studies.result import AgreementResult, Curve, StudyResult
+from heedful.studies.result import AgreementResult, Curve, StudyResult, agreement_row
 from heedful.studies.run import TRACED, ModelSpec, Run
 
 FORMAT = 1
@@ -47,6 +47,7 @@ def study_payload(run: Run, result: StudyResult) -> Payload:
         "labels": result.data["labels"],
         "steps": steps,
         "agreements": [_agreement(row) for row in result.agreements],
+        "rows": [_row(row) for row in result.agreements],
         "paper": _paper(result),
         "random": result.random_agreement,
         "accuracy": _accuracy(result),
@@ -137,6 +138,24 @@ def _agreement(row: AgreementResult) -> dict[str, Any]:
         "maximised": row.chosen_steps is not None,
         "curve": _curve(row.curve),
     }
+
+
+def _row(row: AgreementResult) -> dict[str, Any]:
+    """One line of the CSV file that the page offers; several seeds share a cell, separated by spaces."""
+    several = {
+        "per_seed": row.per_seed,
+        "over_seeds_low": row.over_seeds.low,
+        "over_seeds_high": row.over_seeds.high,
+        "chosen_steps": row.chosen_steps,
+        "accuracy_there": row.accuracy_there,
+    }
+    return {name: _plain(value) for name, value in (agreement_row(row) | several).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return _number(value) if isinstance(value, float) else value
 
 
 def _paper(result: StudyResult) -> dict[str, float]:

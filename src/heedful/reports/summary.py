@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import StudyConfig, digest
-from heedful.data.catalog import CATALOG
+from heedful.data.entries import CATALOG
 from heedful.files import read_json
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements, published_stars
@@ -200,14 +200,12 @@ def _command(config: StudyConfig) -> list[str] | None:
     if digest(asked) != digest(config) or config.seeds != tuple(range(len(config.seeds))):
         return None
     options: list[tuple[str, Any, Any]] = [
-        ("--budget", config.budget, "quick"),
-        ("--seeds", len(config.seeds), len(preset.seeds)),
         ("--steps", config.train.steps, preset.train.steps),
         ("--learning-rate", config.train.learning_rate, preset.train.learning_rate),
         ("--max-length", config.max_length, preset.max_length),
         *((f"--{name}", value, None) for name, value in columns.items() if name != "lower"),
     ]
-    command = ["heedful", "study", config.data]
+    command = ["heedful", "study", config.data, "--budget", config.budget, "--seeds", str(len(config.seeds))]
     for option, value, usual in options:
         if value != usual:
             command += [option, str(value)]

@@ -9,15 +9,13 @@ Two conventions (SPEC §2), for each seed A of a study and its successor B:
 Quantities of a twin are read at the recorded step where agreement is highest, as the paper does (A.7).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file
 
-from heedful.data.tokens import EncodedSplit
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.ragged import Ragged
@@ -26,43 +24,48 @@ from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seed
 from heedful.studies.result import AgreementResult, Convention, Curve
 from heedful.studies.run import ModelKind, ModelSpec, Run
 
-Rows = NDArray[np.float64]  # one value per text
+Rows = NDArray[np.float64]  # one value per output word
 
 
 class Recordings:
-    """Every model's quantities at every recorded step, read once."""
+    """Every model's quantities at every recorded step, each read once."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.validation: EncodedSplit = run.split("validation")
-        self.quantity = cache(self._quantity)
-        self.correct = cache(self._correct)
+        self.seeds = run.config().seeds
+        self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace())
+        self.quantity = cache(lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step))
+        first = self.trace("standard", self.seeds[0])
+        self.example, self.output = first.example(), first.output()
+        self.lengths = first.quantity("alpha", first.steps[0]).lengths
+
+    def other(self, seed: int) -> int:
+        """The seed that another is compared with."""
+        return self.seeds[(self.seeds.index(seed) + 1) % len(self.seeds)]
 
     def steps(self, kind: ModelKind, seed: int) -> tuple[int, ...]:
         """The steps at which a model was recorded."""
-        return self.run.model(ModelSpec(kind, seed)).trace().steps
+        steps: tuple[int, ...] = self.trace(kind, seed).steps
+        return steps
 
-    def best_step(self, kind: ModelKind, seed: int) -> int:
-        """The step of best validation accuracy, the first of equals."""
-        return int(self.run.model(ModelSpec(kind, seed)).summary()["best_step"])
+    def best_step(self, seed: int) -> int:
+        """The standard model's step of best validation performance, the first of equals."""
+        return int(self.run.model(ModelSpec("standard", seed)).summary()["best_step"])
 
-    def _quantity(self, kind: ModelKind, seed: int, name: str, step: int) -> Ragged:
-        return self.run.model(ModelSpec(kind, seed)).trace().quantity(name, step)
-
-    def _correct(self, kind: ModelKind, seed: int, step: int) -> Rows:
-        return self.run.model(ModelSpec(kind, seed)).trace().correct(step).astype(np.float64)
+    def correct(self, kind: ModelKind, seed: int, step: int) -> Rows:
+        """1 where the model's prediction was right."""
+        right: Rows = self.trace(kind, seed).correct(step).astype(np.float64)
+        return right
 
     def probe(self, kind: ModelKind, seed: int) -> Ragged:
         """β^px or β^log of each position, on the log-odds scale."""
-        table = load_file(self.run.model(ModelSpec(kind, seed)).probe_path)["word_log_odds"]
-        split = self.validation
-        label = np.repeat(split.labels, split.lengths)
-        return Ragged(table[split.ids, label].astype(np.float64), split.offsets)
+        rows: Ragged = self.quantity(kind, seed, "beta_logit", self.steps(kind, seed)[-1])
+        return rows
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """A(u, v) for one seed: the two quantities at each step that v's (or u's) model was recorded."""
+    """A(u, v) for one seed: the two quantities at each step that the moving one's model was recorded."""
 
     steps: tuple[int, ...]
     pair: Callable[[int], tuple[Ragged, Ragged]]
@@ -83,31 +86,32 @@ class _Reading:
     split_half: float
 
 
-def measure_agreements(run: Run) -> tuple[tuple[AgreementResult, ...], Estimate]:
-    """All agreements of a study under both conventions, and ξ* (the other seed's final performance)."""
-    seeds = run.config().seeds
-    recordings = Recordings(run)
+def measure_agreements(recordings: Recordings) -> tuple[AgreementResult, ...]:
+    """All agreements of a study under both conventions."""
     results = []
-    final = [recordings.correct("standard", seed, recordings.steps("standard", seed)[-1]) for seed in seeds]
     for convention in ("own", "cross"):
+        climb = _climb(recordings, convention)
         for name in _names(convention):
-            pairings = [
-                _pairing(recordings, name, convention, A, seeds[(i + 1) % len(seeds)]) for i, A in enumerate(seeds)
-            ]
-            results.append(_summarise(recordings, name, convention, pairings))
-    return tuple(results), bootstrap_mean(np.mean(final, axis=0))
+            pairings = [_pairing(recordings, name, convention, A) for A in recordings.seeds]
+            results.append(_summarise(recordings, name, convention, pairings, climb))
+    return tuple(results)
 
 
-def attention_entropy(run: Run) -> tuple[Curve, Estimate]:
+def final_performance(recordings: Recordings) -> Estimate:
+    """ξ*: the standard models' performance at the end of training."""
+    rows = [recordings.correct("standard", seed, recordings.steps("standard", seed)[-1]) for seed in recordings.seeds]
+    return bootstrap_mean(np.mean(rows, axis=0), groups=recordings.example)
+
+
+def attention_entropy(recordings: Recordings) -> tuple[Curve, Estimate]:
     """H̃ of the standard models' attention over training, and at the end."""
-    recordings = Recordings(run)
-    seeds = run.config().seeds
-    steps = recordings.steps("standard", seeds[0])
+    seeds, steps = recordings.seeds, recordings.steps("standard", recordings.seeds[0])
     table = [
         np.mean([normalised_entropy(recordings.quantity("standard", s, "alpha", step)) for s in seeds], axis=0)
         for step in steps
     ]
-    return Curve(steps, tuple(float(np.nanmean(row)) for row in table)), bootstrap_mean(table[-1])
+    final = bootstrap_mean(table[-1], groups=recordings.example)
+    return Curve(steps, tuple(float(np.nanmean(row)) for row in table)), final
 
 
 def _names(convention: Convention) -> tuple[str, ...]:
@@ -118,65 +122,77 @@ def _names(convention: Convention) -> tuple[str, ...]:
     return (*names, "A(alpha,alpha_hat)") if convention == "cross" else names
 
 
-def _pairing(recordings: Recordings, name: str, convention: Convention, A: int, B: int) -> Pairing:
+_MOVING: dict[str, tuple[ModelKind, str]] = {
+    "beta": ("standard", "beta_logit"),
+    "beta_uf": ("uniform", "beta_logit"),
+    "alpha_hat": ("standard", "alpha"),
+    "alpha_fr": ("attention-only", "alpha"),
+}
+
+
+def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) -> Pairing:
     """Which model, step and quantity stand for each argument."""
-    twin = A if convention == "own" else B
-    at = recordings.steps("standard", A)[-1] if convention == "own" else recordings.best_step("standard", A)
-    kinds: dict[str, ModelKind] = {
-        "beta": "standard",
-        "alpha_hat": "standard",
-        "beta_uf": "uniform",
-        "alpha_fr": "attention-only",
-    }
+    B = recordings.other(A)
     u_name, v_name = name[2:-1].split(",")
-    moving = v_name if v_name in kinds else u_name
-    kind = kinds[moving]
-    stored = {"beta": "beta_logit", "beta_uf": "beta_logit", "alpha_hat": "alpha", "alpha_fr": "alpha"}
+    moving = v_name if v_name in _MOVING else u_name
+    kind, stored = _MOVING[moving]
+    twin = B if convention == "cross" or moving == "alpha_hat" else A
+    at = recordings.steps("standard", A)[-1] if convention == "own" else recordings.best_step(A)
 
     def quantity(which: str, step: int) -> Ragged:
-        if which in stored:
-            return recordings.quantity(kind, twin, stored[which], step)
+        if which == moving:
+            rows: Ragged = recordings.quantity(kind, twin, stored, step)
+            return rows
         if which == "beta_px":
             return recordings.probe("proxy", A)
         if which == "beta_log":
             return recordings.probe("logistic", 0)
-        return recordings.quantity("standard", A, which, at)
+        fixed: Ragged = recordings.quantity("standard", A, which, at)
+        return fixed
 
-    maximise = not (convention == "own" and moving == "beta") and moving != "alpha_hat"
+    maximise = moving in ("beta_uf", "alpha_fr") or (moving == "beta" and convention == "cross")
     return Pairing(
-        recordings.steps(kind, twin),
-        lambda step: (quantity(u_name, step), quantity(v_name, step)),
-        (kind, twin),
-        maximise,
+        recordings.steps(kind, twin), lambda step: (quantity(u_name, step), quantity(v_name, step)), (kind, twin), maximise
     )
 
 
 def _read(recordings: Recordings, pairing: Pairing) -> _Reading:
     table = np.stack([agreement(*pairing.pair(step)) for step in pairing.steps])
-    chosen = maximum_over_steps(table, pairing.steps)
+    chosen = maximum_over_steps(table, pairing.steps, groups=recordings.example)
     step = chosen.step if pairing.maximise else pairing.steps[-1]
     u, v = pairing.pair(step)
     rows, ties = agreement(u, v, return_ties=True)
+    shuffle = shuffled_agreement(u, v, position=recordings.output, text=recordings.example)
     accuracy = float(recordings.correct(*pairing.read_from, step).mean())
-    return _Reading(rows, shuffled_agreement(u, v), ties, chosen.curve, step, accuracy, chosen.split_half)
+    return _Reading(rows, shuffle, ties, chosen.curve, step, accuracy, chosen.split_half)
 
 
 def _summarise(
-    recordings: Recordings, name: str, convention: Convention, pairings: list[Pairing]
+    recordings: Recordings,
+    name: str,
+    convention: Convention,
+    pairings: Sequence[Pairing],
+    climb: Sequence[tuple[tuple[int, ...], Rows, Rows]],
 ) -> AgreementResult:
     readings = [_read(recordings, pairing) for pairing in pairings]
     rows = np.mean([reading.rows for reading in readings], axis=0)
     shuffle = np.mean([reading.shuffle for reading in readings], axis=0)
     maximised = pairings[0].maximise
     per_seed = tuple(float(reading.rows.mean()) for reading in readings)
-    xi, reached = _contextualise(recordings, convention, readings)
+    xi = contextualised_estimate(
+        [r.rows for r in readings], [c for _, c, _ in climb], [p for _, _, p in climb], groups=recordings.example
+    )
+    reached = [
+        contextualised_agreement(value, steps, curve.mean(axis=1), performance.mean(axis=1)).reached
+        for value, (steps, curve, performance) in zip(per_seed, climb, strict=True)
+    ]
     return AgreementResult(
         name=name,
         convention=convention,
-        estimate=bootstrap_mean(rows),
-        shuffle=bootstrap_mean(shuffle),
-        excess=bootstrap_mean(rows - shuffle),
-        random=random_agreement(recordings.validation.lengths),
+        estimate=bootstrap_mean(rows, groups=recordings.example),
+        shuffle=bootstrap_mean(shuffle, groups=recordings.example),
+        excess=bootstrap_mean(rows - shuffle, groups=recordings.example),
+        random=random_agreement(recordings.lengths),
         ties=sum(reading.ties for reading in readings),
         per_seed=per_seed,
         over_seeds=mean_over_seeds(per_seed),
@@ -185,26 +201,16 @@ def _summarise(
         accuracy_there=tuple(r.accuracy for r in readings) if maximised else None,
         split_half=float(np.mean([r.split_half for r in readings])) if maximised else None,
         xi=xi,
-        xi_reached=reached,
+        xi_reached=all(reached),
     )
 
 
-def _contextualise(
-    recordings: Recordings, convention: Convention, readings: list[_Reading]
-) -> tuple[Estimate, bool]:
-    """ξ with its interval over texts, averaged over seeds; reached only where every seed reached it."""
-    seeds = recordings.run.config().seeds
-    curves, performances, reached = [], [], []
-    for i, A in enumerate(seeds):
-        B = seeds[(i + 1) % len(seeds)]
-        to_other = _pairing(recordings, "A(alpha,alpha_hat)", convention, A, B)
-        other_steps = recordings.steps("standard", B)
-        curve = np.stack([agreement(*to_other.pair(step)) for step in other_steps])
-        performance = np.stack([recordings.correct("standard", B, step) for step in other_steps])
-        curves.append(curve)
-        performances.append(performance)
-        xi = contextualised_agreement(
-            float(readings[i].rows.mean()), other_steps, curve.mean(axis=1), performance.mean(axis=1)
-        )
-        reached.append(xi.reached)
-    return contextualised_estimate([r.rows for r in readings], curves, performances), all(reached)
+def _climb(recordings: Recordings, convention: Convention) -> list[tuple[tuple[int, ...], Rows, Rows]]:
+    """For each seed, A(α, α̂(τ)) with the other seed's attention and that one's performance p̂(τ), (steps, rows) each."""
+    climb = []
+    for A in recordings.seeds:
+        to_other = _pairing(recordings, "A(alpha,alpha_hat)", convention, A)
+        curve = np.stack([agreement(*to_other.pair(step)) for step in to_other.steps])
+        performance = np.stack([recordings.correct(*to_other.read_from, step) for step in to_other.steps])
+        climb.append((to_other.steps, curve, performance))
+    return climb

@@ -141,11 +141,6 @@ class ModelFolder:
         """Weights at a step."""
         return self.root / "checkpoints" / str(step)
 
-    @property
-    def probe_path(self) -> Path:
-        """Log-odds of every word for every label, of a model that has such."""
-        return self.root / "word_log_odds.safetensors"
-
     def is_done(self) -> bool:
         """Whether training ended and everything was written."""
         return (self.root / "done.json").exists()

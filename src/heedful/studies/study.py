@@ -19,7 +19,7 @@ from heedful.data.load import load
 from heedful.data.tokens import encode
 from heedful.errors import DataError
 from heedful.files import write_json
-from heedful.studies.analysis import attention_entropy, measure_agreements
+from heedful.studies.analysis import Recordings, attention_entropy, final_performance, measure_agreements
 from heedful.studies.pool import OnProgress, train_all
 from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run import ModelSpec, Run, model_specs
@@ -58,19 +58,19 @@ def run_study(
 def analyse(run: Run) -> StudyResult:
     """The result of a run whose models are all trained."""
     config = run.config()
-    agreements, xi_final = measure_agreements(run)
-    entropy, entropy_final = attention_entropy(run)
-    data = run.data_summary()
+    recordings = Recordings(run)
+    agreements = measure_agreements(recordings)
+    entropy, entropy_final = attention_entropy(recordings)
     return StudyResult(
         task="classification",
-        data=data,
+        data=run.data_summary(),
         budget=config.budget,
         seeds=config.seeds,
         config_digest=digest(config),
         models=tuple(_model_summary(run, spec) for spec in model_specs(config)),
         agreements=agreements,
         random_agreement=agreements[0].random,
-        xi_final=xi_final,
+        xi_final=final_performance(recordings),
         entropy=entropy,
         entropy_final=entropy_final,
         verdict=judge(agreements),

@@ -1,7 +1,7 @@
-"""Train one model of a study and record it: `python -m heedful.studies.worker RUN KIND SEED`.
+"""Train models of a study and record them: `python -m heedful.studies.worker RUN DEVICE`.
 
-A process of its own, single-threaded: one per core beats two threads, and a script needs no `__main__` guard.
-Progress goes to standard output, one JSON object a line.
+A process of its own, single-threaded: one per core beats two threads, and a script needs no `__main__` guard. Models
+to train come in on standard input, progress goes out on standard output, one JSON object a line.
 """
 
 import json
@@ -24,7 +24,7 @@ from heedful.model.classifier import AttentionClassifier, nll, predict
 from heedful.model.proxy import BagOfWordsProxy, logistic_probe
 from heedful.model.train import choose_device, train
 from heedful.studies.run import ModelFolder, ModelKind, ModelSpec, Run
-from heedful.trace.record import record
+from heedful.trace.record import probe_snapshot, record
 from heedful.trace.store import write_step
 
 Report = Callable[[dict[str, Any]], None]
@@ -82,12 +82,12 @@ def _train_proxy(
         metrics.append({"step": step, "accuracy": accuracy, "loss": loss, "train_loss": _number(train_loss)})
         report({"model": spec.name, "steps": config.train.steps, **metrics[-1]})
         if loss < best["loss"]:
-            best.update(loss=loss, step=step, probe=model.word_log_odds().cpu())
+            best.update(loss=loss, step=step, word_log_odds=model.word_log_odds().cpu().numpy())
         return step - best["step"] >= _PATIENCE * config.train.steps
 
     batches = training_batches(run.split("train"), config.train.batch_size, spec.seed, device=device)
     train(model, batches, config.train, at_step, _every_step(spec, config.train.steps, report))
-    _save_probe(folder, best["probe"])
+    write_step(folder.trace_folder, best["step"], probe_snapshot(best["word_log_odds"], validation))
     folder.save_metrics(metrics)
     return {"best_step": best["step"]}
 
@@ -108,8 +108,9 @@ def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.d
 def _fit_logistic(
     run: Run, spec: ModelSpec, folder: ModelFolder, device: torch.device, report: Report
 ) -> dict[str, Any]:
-    probe = logistic_probe(run.split("train"), run.split("validation"), len(run.vocabulary()), _classes(run))
-    _save_probe(folder, torch.from_numpy(probe.word_log_odds).float())
+    validation = run.split("validation")
+    probe = logistic_probe(run.split("train"), validation, len(run.vocabulary()), _classes(run))
+    write_step(folder.trace_folder, 0, probe_snapshot(probe.word_log_odds, validation))
     folder.save_metrics([{"step": 0, "accuracy": probe.accuracy}])
     report({"model": spec.name, "step": 1, "steps": 1, "accuracy": probe.accuracy})
     return {"best_step": 0, "inverse_penalty": probe.inverse_penalty}
@@ -137,29 +138,28 @@ def _save_weights(folder: ModelFolder, step: int, model: torch.nn.Module) -> Non
     write_atomically(folder.checkpoint_folder(step) / "model.safetensors", lambda path: save_file(weights, path))
 
 
-def _save_probe(folder: ModelFolder, word_log_odds: torch.Tensor) -> None:
-    write_atomically(folder.probe_path, lambda path: save_file({"word_log_odds": word_log_odds.contiguous()}, path))
-
-
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
 def main(arguments: list[str]) -> int:
-    """Entry point of the process; an error of ours is one JSON line, exit code 2."""
-    root, kind, seed, device = arguments
+    """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
+    run, device = Run(Path(arguments[0])), arguments[1]
     torch.set_num_threads(1)
-    assert kind in get_args(ModelKind)
-    spec = ModelSpec(kind, int(seed))  # type: ignore[arg-type]
 
     def report(line: dict[str, Any]) -> None:
         print(json.dumps(line), flush=True)
 
-    try:
-        train_model(Run(Path(root)), spec, device=device, report=report)
-    except HeedfulError as error:
-        report({"model": spec.name, "error": str(error)})
-        return 2
+    for order in sys.stdin:
+        kind, seed = order.split()
+        assert kind in get_args(ModelKind)
+        spec = ModelSpec(kind, int(seed))  # type: ignore[arg-type]
+        try:
+            train_model(run, spec, device=device, report=report)
+        except HeedfulError as error:
+            report({"model": spec.name, "error": str(error)})
+            return 2
+        report({"model": spec.name, "done": True})
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a model attends to, knows and depends on at one instant of training: α, β and Δ of every text of a split."""
+"""A classifier at one instant: α, β and Δ of every text of a split."""
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from heedful.data.tokens import EncodedSplit
 from heedful.measure.ragged import FloatArray, Ragged
 from heedful.model.classifier import AttentionClassifier, lexical_probe, log_odds, nll, predict
 from heedful.trace.snapshot import QUANTITIES, Snapshot
+
 
 def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 8192) -> Snapshot:
     """α, β and Δ of every text (SPEC §1), with the model left as it was found.
@@ -42,8 +43,29 @@ def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int =
                 _scatter(rows[name], value, batch.mask, batch.index)
     finally:
         model.train(training)
-    ragged = {name: Ragged.of([row for row in rows[name] if row is not None]) for name in QUANTITIES}
-    return Snapshot(**ragged, log_odds=odds, prediction=prediction, labels=split.labels)
+    return Snapshot(
+        {name: Ragged.of([row for row in rows[name] if row is not None]) for name in QUANTITIES},
+        example=np.arange(len(split), dtype=np.int32),
+        output=np.zeros(len(split), dtype=np.int32),
+        log_odds=odds,
+        prediction=prediction,
+        label=split.labels.astype(np.int32),
+    )
+
+
+def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> Snapshot:
+    """A bag-of-words model's probe (β^px, β^log) of every position: the log-odds its word gives the text's label.
+
+    word_log_odds: (V, K).
+    """
+    label = np.repeat(split.labels, split.lengths)
+    beta = Ragged(word_log_odds[split.ids, label].astype(np.float64), split.offsets)
+    return Snapshot(
+        {"beta_logit": beta},
+        example=np.arange(len(split), dtype=np.int32),
+        output=np.zeros(len(split), dtype=np.int32),
+        label=split.labels.astype(np.int32),
+    )
 
 
 def _scatter(

@@ -1,7 +1,7 @@
 """A trace on disk: one Parquet file per recorded step, ragged, whole or not there.
 
     trace/<step>.parquet     example: int32, output: int32, alpha, beta_logit, delta: list<float32>,
-                             log_odds: float32, prediction: int32, label: int32
+                             label: int32, prediction: int32, log_odds: float32
 
 A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB open the files as
 they are. β itself is the logistic function of `beta_logit`.
@@ -23,15 +23,15 @@ from heedful.trace.snapshot import QUANTITIES, Snapshot
 
 def write_step(folder: Path, step: int, snapshot: Snapshot) -> None:
     """Store one step's snapshot as `<folder>/<step>.parquet`."""
-    n = len(snapshot.labels)
     columns = {
-        "example": pa.array(np.arange(n, dtype=np.int32)),
-        "output": pa.array(np.zeros(n, dtype=np.int32)),
-        **{name: _list_column(getattr(snapshot, name)) for name in QUANTITIES},
-        "log_odds": pa.array(snapshot.log_odds),
-        "prediction": pa.array(snapshot.prediction),
-        "label": pa.array(snapshot.labels.astype(np.int32)),
+        "example": pa.array(snapshot.example),
+        "output": pa.array(snapshot.output),
+        **{name: _list_column(snapshot.quantities[name]) for name in QUANTITIES if name in snapshot.quantities},
+        "label": pa.array(snapshot.label),
     }
+    for name in ("prediction", "log_odds"):
+        if (values := getattr(snapshot, name)) is not None:
+            columns[name] = pa.array(values)
     table = pa.table(columns)
     write_atomically(folder / f"{step}.parquet", lambda path: pq.write_table(table, path, compression="zstd"))
 
@@ -51,27 +51,44 @@ class Trace:
         if stored not in QUANTITIES:
             raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit and delta")
         column = self._column(stored, step)
-        values = column.flatten().to_numpy()
-        rows = Ragged(values, (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64))
+        rows = Ragged(column.flatten().to_numpy(), (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64))
         return Ragged(expit(rows.values), rows.offsets) if name == "beta" else rows
+
+    def example(self, step: int | None = None) -> NDArray[np.int32]:
+        """The text that each row belongs to."""
+        return self._numbers("example", self.steps[0] if step is None else step)
+
+    def output(self, step: int | None = None) -> NDArray[np.int32]:
+        """The output position of each row; 0 in classification."""
+        return self._numbers("output", self.steps[0] if step is None else step)
+
+    def prediction(self, step: int) -> NDArray[np.int32]:
+        """The label or word predicted, for each row."""
+        return self._numbers("prediction", step)
 
     def correct(self, step: int) -> NDArray[np.bool_]:
         """Whether the model's prediction was right, for each row."""
-        prediction, label = (self._column(name, step).to_numpy() for name in ("prediction", "label"))
-        right: NDArray[np.bool_] = prediction == label
+        right: NDArray[np.bool_] = self._numbers("prediction", step) == self._numbers("label", step)
         return right
 
     def log_odds(self, step: int) -> NDArray[np.float32]:
-        """Log-odds that the model gave the correct label, for each row."""
+        """Log-odds that the model gave the correct label or word, for each row."""
         odds: NDArray[np.float32] = self._column("log_odds", step).to_numpy()
         return odds
+
+    def _numbers(self, name: str, step: int) -> NDArray[np.int32]:
+        numbers: NDArray[np.int32] = self._column(name, step).to_numpy()
+        return numbers
 
     def _column(self, name: str, step: int) -> pa.Array:
         if step not in self.steps:
             raise RunError(f"{self.folder}: step {step} was not recorded; recorded are {list(self.steps)}")
         path = self.folder / f"{step}.parquet"
         try:
-            column = pq.read_table(path, columns=[name]).column(name)
+            file = pq.ParquetFile(path)
+            if name not in file.schema_arrow.names:
+                raise RunError(f"{path}: this model has no {name}")
+            column = file.read(columns=[name]).column(name)
         except (pa.ArrowException, OSError) as error:
             raise RunError(f"{path}: damaged ({error}); delete it and run again") from None
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

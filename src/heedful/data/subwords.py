@@ -1,0 +1,221 @@
+"""Sentence pairs become numbers: SentencePiece for text (snell2021 A.8), whole words for the generated tasks.
+
+Either way one vocabulary serves both sides, and the first ids are `<pad>`, `<unk>`, `<bos>`, `<eos>`.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.alignments import Alignment
+from heedful.data.ids import Ids, offsets_of
+from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.tokens import BOS, EOS, PAD, UNK, Vocabulary
+from heedful.errors import DataError
+from heedful.files import write_atomically
+
+SIZE = 8000
+
+
+@runtime_checkable
+class Tokeniser(Protocol):
+    """A sentence becomes ids and back."""
+
+    def __len__(self) -> int:
+        """How many ids there are."""
+
+    def encode(self, sentence: str) -> tuple[list[int], list[int]]:
+        """The ids, without ends, and the word (cut at spaces, from 0) that each is a part of."""
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32]) -> str:
+        """The sentence; ends and padding are left out."""
+
+    def save(self, path: Path) -> None:
+        """Write it to a file that `load_tokeniser` reads."""
+
+
+@dataclass(frozen=True)
+class Subwords:
+    """A SentencePiece model, held as the bytes of its file."""
+
+    model: bytes = field(repr=False)
+
+    @cached_property
+    def processor(self) -> Any:
+        """The model at work."""
+        from sentencepiece import SentencePieceProcessor
+
+        try:
+            return SentencePieceProcessor(model_proto=self.model)
+        except RuntimeError as error:
+            raise DataError(f"these {len(self.model):,} bytes are not a SentencePiece model") from error
+
+    @cached_property
+    def _known(self) -> dict[str, list[int]]:
+        return {}
+
+    def __len__(self) -> int:
+        return int(self.processor.get_piece_size())
+
+    def encode(self, sentence: str) -> tuple[list[int], list[int]]:
+        """Word by word, so that each subword knows its word; subwords never cross a space."""
+        ids: list[int] = []
+        owners: list[int] = []
+        for position, word in enumerate(sentence.split()):
+            pieces = self._known.get(word)
+            if pieces is None:
+                pieces = self._known[word] = self.processor.encode(word)
+            ids += pieces
+            owners += [position] * len(pieces)
+        return ids, owners
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32]) -> str:
+        """The sentence of these ids."""
+        return str(self.processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)]))
+
+    def save(self, path: Path) -> None:
+        """Write the SentencePiece model file."""
+        write_atomically(path, lambda place: place.write_bytes(self.model))
+
+
+@dataclass(frozen=True)
+class Words:
+    """Whole words, for sentences that are words with spaces between.
+
+    >>> words = Words(Vocabulary.build([["ein", "Hund"]], min_count=1))
+    >>> words.encode("ein Hund bellt"), words.decode([2, 5, 4, 3])
+    (([5, 4, 1], [0, 1, 2]), 'ein Hund')
+    """
+
+    vocabulary: Vocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, sentence: str) -> tuple[list[int], list[int]]:
+        """One id per word."""
+        ids = self.vocabulary.ids(sentence.split()).tolist()
+        return ids, list(range(len(ids)))
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32]) -> str:
+        """The words with spaces between."""
+        return " ".join(self.vocabulary.words[i] for i in ids if i not in (PAD, BOS, EOS))
+
+    def save(self, path: Path) -> None:
+        """Write the vocabulary as JSON."""
+        self.vocabulary.save(path)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPairs:
+    """The pairs of one split as ids, each sentence `<bos> … <eos>` on both sides.
+
+    `source_words` and `target_words` say which word each id is a part of, -1 at the two ends.
+    """
+
+    source: Ids
+    target: Ids
+    source_words: NDArray[np.int32]
+    target_words: NDArray[np.int32]
+    alignments: tuple[Alignment, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:
+    """A SentencePiece model (unigram, every character covered) and what was decided on the way.
+
+    The same sentences give the same bytes. A small corpus may not have `size` subwords; it then gets as many as it has.
+
+    >>> model, decisions = train_subwords(["ein Hund bellt", "a dog barks"] * 3)
+    >>> decisions[0].startswith("8,000 subwords were asked for; the training sentences have")
+    True
+    """
+    from sentencepiece import SentencePieceTrainer
+
+    texts = list(sentences)
+    if not any(text.strip() for text in texts):
+        raise DataError("subwords need at least one training sentence with words")
+    options = {
+        "vocab_size": size,
+        "pad_id": PAD,
+        "unk_id": UNK,
+        "bos_id": BOS,
+        "eos_id": EOS,
+        "character_coverage": 1.0,
+        "num_threads": 1,  # the order of sums would vary with more
+        "minloglevel": 2,
+    }
+    for hard in (True, False):
+        written = io.BytesIO()
+        try:
+            SentencePieceTrainer.train(
+                sentence_iterator=iter(texts), model_writer=written, hard_vocab_limit=hard, **options
+            )
+        except RuntimeError as error:
+            if "too high" in str(error) and hard:
+                continue
+            raise DataError(f"SentencePiece cannot make {size:,} subwords of these sentences: {error}") from error
+        break
+    model = Subwords(written.getvalue())
+    if len(model) == size:
+        return model, ()
+    return model, (f"{size:,} subwords were asked for; the training sentences have only {len(model):,}",)
+
+
+def fit_tokeniser(corpus: ParallelCorpus, size: int = SIZE) -> tuple[Tokeniser, tuple[str, ...]]:
+    """The tokeniser of a corpus, learnt from both sides of its training split, and what was decided on the way.
+
+    >>> train = ParallelSplit(("1 2",), ("2 1",))
+    >>> tokeniser, _ = fit_tokeniser(ParallelCorpus("tiny", train, train, train, in_words=True))
+    >>> len(tokeniser)
+    6
+    """
+    sentences = corpus.train.sources + corpus.train.targets
+    if corpus.in_words:
+        return Words(Vocabulary.build((sentence.split() for sentence in sentences), min_count=1)), ()
+    return train_subwords(sentences, size)
+
+
+def load_tokeniser(path: Path) -> Tokeniser:
+    """Read what a tokeniser's `save` wrote: a SentencePiece model, or a vocabulary where the name ends in `.json`."""
+    if path.suffix == ".json":
+        return Words(Vocabulary.load(path))
+    try:
+        model = Subwords(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    len(model)  # a damaged model is found here, not in the middle of a run
+    return model
+
+
+def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser) -> EncodedPairs:
+    """Every sentence of a split as ids between `<bos>` and `<eos>`.
+
+    >>> words = Words(Vocabulary.build([["a", "b"]], min_count=1))
+    >>> encoded = encode_pairs(ParallelSplit(("a b",), ("b",)), words)
+    >>> encoded.source[0], encoded.source_words
+    (array([2, 4, 5, 3], dtype=int32), array([-1,  0,  1, -1], dtype=int32))
+    """
+    source, source_words = _side(split.sources, tokeniser)
+    target, target_words = _side(split.targets, tokeniser)
+    return EncodedPairs(source, target, source_words, target_words, split.alignments)
+
+
+def _side(sentences: Sequence[str], tokeniser: Tokeniser) -> tuple[Ids, NDArray[np.int32]]:
+    values: list[int] = []
+    words: list[int] = []
+    lengths = np.empty(len(sentences), dtype=np.int64)
+    for m, sentence in enumerate(sentences):
+        ids, owners = tokeniser.encode(sentence)
+        values += [BOS, *ids, EOS]
+        words += [-1, *owners, -1]
+        lengths[m] = len(ids) + 2
+    return Ids(np.array(values, dtype=np.int32), offsets_of(lengths)), np.array(words, dtype=np.int32)

@@ -1,0 +1,106 @@
+"""The page: one self-contained HTML file of a finished run.
+
+Words are laid into the template by jinja2, which escapes them; numbers are embedded (`payload`) and drawn by the
+scripts in `templates/`, which write text with `textContent` alone. A Content-Security-Policy lets nothing else run
+and nothing be fetched.
+"""
+
+import base64
+import hashlib
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from heedful import __version__
+from heedful.errors import RunError
+from heedful.files import write_text
+from heedful.reports import summary
+from heedful.reports.numbers import interval, percent
+from heedful.reports.packing import json_for_html
+from heedful.reports.payload import study_payload
+from heedful.studies.result import StudyResult
+from heedful.studies.run import Run
+
+_SCRIPTS = ("data.js", "draw.js", "charts.js", "examples.js", "tokens.js", "page.js")  # each uses those before it
+
+
+def write_report(run: Path, *, out: Path | None = None) -> Path:
+    """Write the page of a finished run, whole or not at all, and say where it is."""
+    source = Run(run)
+    target = out if out is not None else source.report_path
+    write_text(target, render_report(source))
+    return target
+
+
+def render_report(run: Run) -> str:
+    """The page as text."""
+    run.config()
+    if not run.result_path.exists():
+        raise RunError(f"{run.root}: the study is not finished (it has no result.json); the same command goes on with it")
+    result = StudyResult.load(run.result_path)
+    payload = study_payload(run, result)
+    style, script = _read("page.css"), "\n".join(_read(name) for name in _SCRIPTS)
+    command, about_command = summary.rerun(run)
+    page = _environment().get_template("page.html.j2").render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        payload=json_for_html(payload.content),
+        arrays=payload.arrays.packed(),
+        version=__version__,
+        result=result,
+        agreements=summary.agreement_lines(result),
+        has_paper=bool(payload.content["paper"]),
+        models=summary.model_lines(result),
+        data_facts=summary.data_facts(result),
+        training_facts=summary.training_facts(run, result),
+        provenance=summary.provenance(run, result),
+        command=command,
+        about_command=about_command,
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("heedful.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "interval": interval,
+        "raised": raised,
+        "plain_numbers": summary.plain_numbers,
+    }
+    return environment
+
+
+def raised(text: str) -> Markup:
+    """`β^uf` with its second part as a superscript; everything else is escaped.
+
+    >>> raised("A(α, β^uf) < 1")
+    Markup('A(α, β<sup>uf</sup>) &lt; 1')
+    """
+    return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may be fetched, and only the one style and the one script of this page count."""
+    return (
+        f"default-src 'none'; script-src '{_fingerprint(script)}'; style-src '{_fingerprint(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _fingerprint(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def _read(name: str) -> str:
+    return (files("heedful.reports") / "templates" / name).read_text(encoding="utf-8")

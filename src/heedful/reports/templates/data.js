@@ -1,0 +1,58 @@
+"use strict";
+// What the page knows, and the one step of training that all of it is shown at.
+
+const page = JSON.parse(document.getElementById("payload").textContent);
+const state = { step: page.steps.length - 1 };
+const listeners = [];
+let frame = 0;
+
+/** Call `show` now and whenever the step changes. */
+function onStep(show) {
+  listeners.push(show);
+  show(state.step);
+}
+
+/** Go to a recorded step, by its place among them; everything is redrawn once, at the next frame. */
+function goTo(place) {
+  state.step = Math.min(Math.max(place, 0), page.steps.length - 1);
+  if (frame) return;
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    for (const show of listeners) show(state.step);
+  });
+}
+
+/** The embedded typed arrays by name, each with its notes. */
+async function unpack() {
+  const letters = atob(document.getElementById("arrays").textContent.trim());
+  const packed = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const kinds = { Uint8Array, Int8Array, Uint16Array, Int16Array, Uint32Array, Float32Array };
+  const arrays = {};
+  for (const [name, note] of Object.entries(page.arrays)) {
+    arrays[name] = { ...note, values: new kinds[note.type](buffer.slice(note.start, note.start + note.bytes)) };
+  }
+  return arrays;
+}
+
+const NBSP = "\u00a0";
+
+function percent(share, digits = 1) {
+  return share === null || share === undefined ? "–" : (100 * share).toFixed(digits).replace("-", "−") + NBSP + "%";
+}
+
+function range(low, high) {
+  const digits = high - low < 0.03 ? 1 : 0;
+  return `${(100 * low).toFixed(digits)}–${(100 * high).toFixed(digits)}`;
+}
+
+function steps(n) {
+  return n.toLocaleString("en");
+}
+
+/** The text of a word, or of a place that is no word. */
+function spelt(word, special) {
+  return { start: "‹start›", end: "‹end›", unknown: "‹unknown›", pad: "‹pad›" }[special] ?? word;
+}

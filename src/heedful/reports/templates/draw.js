@@ -1,0 +1,126 @@
+// Elements, and pictures and tables that can be saved.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element; text is only ever text. */
+function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "text") made.textContent = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** An SVG element inside `parent`. */
+function shape(parent, tag, attributes = {}, text) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  if (text !== undefined) spell(made, text);
+  parent.append(made);
+  return made;
+}
+
+/** Write `β^uf` into an SVG text with its second part raised. */
+function spell(parent, text) {
+  parent.textContent = "";
+  let raised = false;
+  for (const part of text.split(/(\^\w+)/)) {
+    if (!part) continue;
+    const tspan = document.createElementNS(SVG, "tspan");
+    const up = part.startsWith("^");
+    tspan.textContent = up ? part.slice(1) : part;
+    if (up) tspan.setAttribute("font-size", "9");
+    if (up !== raised) tspan.setAttribute("dy", up ? "-5" : "5");
+    raised = up;
+    parent.append(tspan);
+  }
+}
+
+/** An empty picture with a name for those who cannot see it. */
+function picture(holder, width, height, title) {
+  holder.textContent = "";
+  const svg = shape(holder, "svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title });
+  return svg;
+}
+
+/** Draw again whenever the holder's width changes. */
+function whenSized(holder, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    const now = Math.round(holder.clientWidth);
+    if (now && now !== width) draw((width = now));
+  }).observe(holder);
+}
+
+const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
+
+/** A picture as a file of its own: what the style sheet says becomes attributes. */
+function standalone(svg) {
+  const copy = svg.cloneNode(true);
+  const originals = [svg, ...svg.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((node, i) => {
+    const style = getComputedStyle(originals[i]);
+    for (const name of STYLED) node.setAttribute(name, style.getPropertyValue(name));
+    node.removeAttribute("class");
+  });
+  for (const hit of copy.querySelectorAll("[data-hit]")) hit.remove();
+  const ground = document.createElementNS(SVG, "rect");
+  ground.setAttribute("width", "100%");
+  ground.setAttribute("height", "100%");
+  ground.setAttribute("fill", getComputedStyle(document.body).backgroundColor);
+  copy.prepend(ground);
+  copy.setAttribute("xmlns", SVG);
+  return new XMLSerializer().serializeToString(copy);
+}
+
+function download(name, blob) {
+  const link = element("a", { download: `${page.name.replace(/[^\w.-]+/g, "-")}-${name}`, href: URL.createObjectURL(blob) });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+async function savePng(name, svg) {
+  const image = new Image();
+  image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(standalone(svg));
+  await image.decode();
+  const scale = 2;
+  const canvas = element("canvas", { width: svg.width.baseVal.value * scale, height: svg.height.baseVal.value * scale });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => download(`${name}.png`, blob));
+}
+
+/** Rows, which are objects with the same keys, as CSV; text that a spreadsheet would take for a formula gets an apostrophe. */
+function csv(rows) {
+  const cell = (value) => {
+    const text = String(value ?? "");
+    const safe = typeof value === "string" && /^[=+\-@\t]/.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const lines = [Object.keys(rows[0]), ...rows.map(Object.values)];
+  return "\ufeff" + lines.map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+const tables = { agreements: () => page.rows };
+
+/** Put buttons into every `.save`: SVG and PNG for a chart, CSV for a table. */
+function offerSaving() {
+  for (const place of document.querySelectorAll(".save")) {
+    const { chart, table, name } = place.dataset;
+    const offer = (kind, save) => {
+      const button = element("button", { type: "button", "aria-label": `Save ${name} as ${kind}`, text: kind });
+      button.addEventListener("click", save);
+      place.append(button);
+    };
+    if (chart) {
+      const svg = () => document.querySelector(`#${chart} svg`);
+      offer("SVG", () => download(`${name}.svg`, new Blob([standalone(svg())], { type: "image/svg+xml" })));
+      offer("PNG", () => savePng(name, svg()));
+    } else {
+      offer("CSV", () => download(`${name}.csv`, new Blob([csv(tables[table]())], { type: "text/csv" })));
+    }
+  }
+}

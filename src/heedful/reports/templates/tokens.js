@@ -1,0 +1,66 @@
+// The words that draw most attention at the slider's step.
+
+const PAGE_OF_WORDS = 20;
+
+function showTokens(arrays) {
+  const { words, special, counts, least, seeds } = page.tokens;
+  const attention = arrays["tokens/attention"].values, beta = arrays["tokens/beta"].values;
+  const columns = [
+    { key: "word", title: "word", first: 1 },
+    { key: "count", title: "occurrences", first: -1 },
+    { key: "attention", title: "n·α", first: -1 },
+    { key: "beta", title: "mean β", first: -1 },
+  ];
+  const order = { key: "attention", direction: -1 };
+  const table = document.getElementById("token-table");
+  const more = document.getElementById("more-tokens");
+  let all = false;
+  document.getElementById("tokens-intro").textContent =
+    `Words that occur ${least} times or more in the validation texts, at the slider’s step, over ${seeds} seeds. n·α is a word’s attention relative to an equal share: 1 under uniform attention, whatever the text’s length. Mean β is how surely the word alone gives the correct label.`;
+
+  const rows = () => words.map((word, i) => {
+    const at = state.step * words.length + i;
+    return { word: spelt(word, special[i]), count: counts[i], attention: attention[at], beta: beta[at] };
+  });
+  tables.words = () => sorted().map((row) => ({ step: page.steps[state.step], ...row }));
+  const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+  const sorted = () => rows().sort((a, b) => order.direction * compare(a[order.key], b[order.key]) || b.count - a.count);
+  const largest = attention.reduce((a, b) => Math.max(a, b), 1);
+
+  const heads = columns.map((column) => {
+    const button = element("button", { type: "button", text: column.title });
+    const head = element("th", { scope: "col" }, button);
+    if (column.key !== "word") head.className = "number";
+    button.addEventListener("click", () => {
+      order.direction = order.key === column.key ? -order.direction : column.first;
+      order.key = column.key;
+      show();
+    });
+    return head;
+  });
+  heads.splice(3, 0, element("th", { class: "barcell", "aria-hidden": "true" }));
+  table.tHead.rows[0].append(...heads);
+
+  const show = () => {
+    columns.forEach(({ key, title }, i) => {
+      const head = heads[i < 3 ? i : i + 1];
+      const active = key === order.key;
+      head.setAttribute("aria-sort", active ? (order.direction > 0 ? "ascending" : "descending") : "none");
+      head.firstChild.textContent = title + (active ? (order.direction > 0 ? " ▲" : " ▼") : "");
+    });
+    table.tBodies[0].replaceChildren(...sorted().slice(0, all ? Infinity : PAGE_OF_WORDS).map((row) => {
+      const bar = element("span", { class: "bar" });
+      bar.style.width = `${(100 * row.attention) / largest}%`;
+      return element("tr", {},
+        element("th", { scope: "row", dir: "auto", text: row.word }),
+        element("td", { class: "number", text: steps(row.count) }),
+        element("td", { class: "number", text: row.attention.toFixed(2) }),
+        element("td", { class: "barcell", "aria-hidden": "true" }, bar),
+        element("td", { class: "number", text: row.beta.toFixed(2) }));
+    }));
+    more.hidden = words.length <= PAGE_OF_WORDS;
+    more.textContent = all ? "Show fewer words" : `Show all ${words.length} words`;
+  };
+  more.addEventListener("click", () => { all = !all; show(); });
+  onStep(show);
+}

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from heedful.data.catalog import CATALOG
+from heedful.data_cli import app
+from heedful.errors import DataError
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, arguments, catch_exceptions=True, env={"COLUMNS": "200"})
+
+
+def test_list(mirror):
+    rows = json.loads(run("list", "--json").stdout)
+    assert [row["name"] for row in rows] == list(CATALOG)
+    assert all(row["here"] for row in rows)
+    assert all(name in run("list").stdout for name in CATALOG)
+
+
+def test_list_without_a_mirror(empty_mirror):
+    here = {row["name"] for row in json.loads(run("list", "--json").stdout) if row["here"]}
+    assert here == {"rotten-tomatoes", "imdb-reviews"}
+
+
+def test_show(mirror):
+    shown = json.loads(run("show", "sst", "--json").stdout)
+    assert shown["splits"]["train"] == {"negative": 3310, "positive": 3610}
+    assert shown["labels"] == ["negative", "positive"]
+    assert len(shown["digest"]) == 64
+    assert shown["digest"] in run("show", "sst").stdout
+
+
+def test_show_without_a_mirror(empty_mirror):
+    assert "splits" not in json.loads(run("show", "sst", "--json").stdout)
+    assert "Socher" in run("show", "sst").stdout
+
+
+def test_check(mirror):
+    assert json.loads(run("check", "sst", "--json").stdout)["ok"]
+    assert "stsa.binary.train" in run("check", "sst").stdout
+
+
+def test_check_without_a_mirror(empty_mirror):
+    result = run("check", "sst", "--json")
+    assert isinstance(result.exception, DataError)
+    assert [file["status"] for file in json.loads(result.stdout)["files"]] == ["missing"] * 3
+
+
+@pytest.mark.parametrize("command", ["show", "check", "fetch"])
+def test_an_unknown_name(command):
+    result = run(command, "stt")
+    assert isinstance(result.exception, DataError)
+    assert "did you mean 'sst'" in str(result.exception)

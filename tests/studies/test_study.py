@@ -1,0 +1,147 @@
+"""A whole study, small: every model trained, recorded and measured, twice the same, and taken up where it stopped."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+
+from heedful.config import StudyConfig, TrainConfig, with_overrides
+from heedful.data.corpus import Corpus, Split
+from heedful.errors import DataError, RunError, TrainingError
+from heedful.measure.agreement import agreement
+from heedful.studies.result import StudyResult
+from heedful.studies.run import ModelSpec, Run, model_specs
+from heedful.studies.study import analyse, run_study
+
+
+@pytest.fixture
+def result(smoke_run) -> StudyResult:
+    return StudyResult.load(smoke_run / "result.json")
+
+
+def test_every_column_of_the_issue_is_there(result):
+    names = {(row.name, row.convention) for row in result.agreements}
+    for pair in ("alpha,beta", "alpha,beta_uf", "delta,beta_uf", "alpha,alpha_fr"):
+        assert {(f"A({pair})", "own"), (f"A({pair})", "cross")} <= names
+    for pair in ("beta_uf,beta_px", "beta_uf,beta_log"):
+        u, v = pair.split(",")
+        assert {(f"A({u},{v})", "own"), (f"A({v},{u})", "cross")} <= names
+    for row in result.agreements:
+        assert 0 <= row.estimate.low <= row.estimate.value <= row.estimate.high <= 1
+        assert row.estimate.n == result.data["validation"]
+        assert 0 < row.random < 1
+        assert row.xi.low <= row.xi.value <= row.xi.high
+        assert (row.split_half is None) == (row.chosen_steps is None)
+
+
+def test_own_convention_is_one_model_at_its_last_step(smoke_run, result):
+    run = Run(smoke_run)
+    per_seed = []
+    for seed in result.seeds:
+        trace = run.model(ModelSpec("standard", seed)).trace()
+        last = trace.steps[-1]
+        per_seed.append(agreement(trace.quantity("alpha", last), trace.quantity("beta_logit", last)).mean())
+    assert result.agreement("A(alpha,beta)", "own").per_seed == pytest.approx(per_seed)
+
+
+def test_cross_convention_takes_the_best_step_of_the_other_seed(smoke_run, result):
+    run = Run(smoke_run)
+    A, B = result.seeds
+    own = run.model(ModelSpec("standard", A))
+    alpha = own.trace().quantity("alpha", own.summary()["best_step"])
+    twin = run.model(ModelSpec("uniform", B)).trace()
+    curve = [agreement(alpha, twin.quantity("beta_logit", step)).mean() for step in twin.steps]
+    row = result.agreement("A(alpha,beta_uf)", "cross")
+    assert row.per_seed[0] == pytest.approx(max(curve))
+    assert row.chosen_steps[0] == twin.steps[int(np.argmax(curve))]
+
+
+def test_running_again_trains_nothing_and_gives_the_same_bytes(smoke_run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(smoke_run, copy)
+    before = (copy / "result.json").read_bytes()
+    lines = []
+    run_study(Run(copy).config(), copy, on_progress=lines.append)
+    assert lines == []
+    assert (copy / "result.json").read_bytes() == before
+
+
+def test_a_missing_model_is_trained_again_to_the_same_bytes(smoke_run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(smoke_run, copy)
+    before = (copy / "result.json").read_bytes()
+    shutil.rmtree(copy / "models" / "uniform-1")
+    lines = []
+    run_study(Run(copy).config(), copy, on_progress=lines.append)
+    assert {line["model"] for line in lines} == {"uniform-1"}
+    assert (copy / "result.json").read_bytes() == before
+
+
+def test_another_study_may_not_move_in(smoke_run, tmp_path):
+    with pytest.raises(RunError, match="other settings"):
+        run_study(with_overrides(Run(smoke_run).config(), min_count=9), smoke_run)
+    (tmp_path / "note.txt").write_text("mine")
+    with pytest.raises(RunError, match="not empty"):
+        run_study(StudyConfig("sst"), tmp_path)
+    with pytest.raises(RunError, match="not a run"):
+        Run(tmp_path).config()
+
+
+def test_result_survives_saving(result, tmp_path):
+    result.save(tmp_path / "r.json")
+    assert StudyResult.load(tmp_path / "r.json").to_dict() == result.to_dict()
+    assert "NaN" not in (tmp_path / "r.json").read_text()
+    frame = result.to_pandas()
+    assert len(frame) == len(result.agreements)
+    assert "<script" not in result._repr_html_()
+    with pytest.raises(KeyError, match="is not among"):
+        result.agreement("A(x,y)")
+
+
+def test_manifest_says_where_it_came_from(smoke_run):
+    manifest = json.loads((smoke_run / "manifest.json").read_text())
+    assert manifest["versions"]["torch"]
+    assert manifest["data_digest"] == Run(smoke_run).data_summary()["digest"]
+
+
+def test_all_models_of_a_study():
+    names = [spec.name for spec in model_specs(StudyConfig("sst", seeds=(3, 5)))]
+    assert names == [
+        "standard-3", "standard-5", "uniform-3", "uniform-5", "attention-only-3", "attention-only-5",
+        "proxy-3", "proxy-5", "logistic-0",
+    ]  # fmt: skip
+
+
+def tiny_corpus(validation: int = 6) -> Corpus:
+    texts = tuple(f"{'good' if i % 2 else 'bad'} film number {i % 5}" for i in range(40))
+    labels = tuple(i % 2 for i in range(40))
+    split = Split(texts, labels)
+    return Corpus("tiny", ("no", "yes"), split, Split(texts[:validation], labels[:validation]), Split((), ()))
+
+
+def test_a_training_that_diverges_says_so(tmp_path):
+    config = StudyConfig.for_budget("tiny", "smoke")
+    train = with_overrides(config.train, learning_rate=1e38)
+    with pytest.raises(TrainingError, match="loss is .* lower --learning-rate"):
+        run_study(with_overrides(config, train=train), tmp_path / "run", corpus=tiny_corpus(), jobs=1)
+
+
+def test_too_few_validation_texts(tmp_path):
+    with pytest.raises(DataError, match="1 validation texts"):
+        run_study(StudyConfig.for_budget("tiny", "smoke"), tmp_path / "run", corpus=tiny_corpus(1))
+
+
+def test_three_classes_and_an_unfinished_run(tmp_path):
+    texts = tuple(f"{('red', 'green', 'blue')[i % 3]} thing {i % 4}" for i in range(60))
+    labels = tuple(i % 3 for i in range(60))
+    corpus = Corpus("colours", ("r", "g", "b"), Split(texts, labels), Split(texts[:9], labels[:9]), Split((), ()))
+    config = StudyConfig.for_budget("colours", "smoke")
+    quick = TrainConfig(steps=3, evaluate_at=(0, 3))
+    result = run_study(with_overrides(config, train=quick), tmp_path / "run", corpus=corpus)
+    assert result.data["labels"] == ["r", "g", "b"]
+    assert not any(math.isnan(row.estimate.value) for row in result.agreements)
+    (tmp_path / "run" / "models" / "standard-0" / "done.json").unlink()
+    with pytest.raises(RunError, match=r"done\.json: no such file"):
+        analyse(Run(tmp_path / "run"))
