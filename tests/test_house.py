@@ -16,6 +16,7 @@ SOURCE = ROOT / "src" / "heedful"
 LAYERS = [
     {"errors"},
     {"config", "files"},
+    {"budgets"},
     {"data", "measure"},
     {"model", "theory"},
     {"trace"},

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.config import StudyConfig, with_overrides
+from heedful.budgets import study_preset
+from heedful.config import StudyConfig, TaskName, with_overrides
 from heedful.data.corpus import Corpus
-from heedful.data.load import load
+from heedful.data.open import open_data, task_of
+from heedful.data.parallel import ParallelCorpus
 
 if TYPE_CHECKING:
     from heedful.studies.preflight import Preflight
@@ -39,8 +41,11 @@ def study(
     from heedful.studies.study import run_study
 
     named = isinstance(data, str | Path)
-    corpus = None if named else load(data, **_column_settings(settings))
-    config = study_config(str(data) if named else _name(data), budget=budget, seeds=seeds, **settings)
+    target = settings.pop("target", None)
+    corpus = None if named else open_data(data, **_column_settings(settings))
+    task = settings.pop("task", None) or task_of(data, target)
+    name = str(data) if named else _name(data)
+    config = study_config(name, budget=budget, seeds=seeds, task=task, target=target and str(target), **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
     with show_progress(enabled=progress) as (on_progress, on_stage):
         result = run_study(
@@ -61,7 +66,8 @@ def preflight(data: Any, **settings: Any) -> "Preflight":
     """
     from heedful.studies.preflight import run_preflight
 
-    return run_preflight(load(data, **_column_settings(settings)), **settings)
+    target = settings.pop("target", None)
+    return run_preflight(open_data(data, target, **_column_settings(settings)), **settings)
 
 
 def report(run: Path | str, *, out: Path | str | None = None) -> Path:
@@ -76,7 +82,12 @@ def report(run: Path | str, *, out: Path | str | None = None) -> Path:
 
 
 def study_config(
-    data: str, *, budget: str = "quick", seeds: int | tuple[int, ...] | None = None, **settings: Any
+    data: str,
+    *,
+    budget: str = "quick",
+    seeds: int | tuple[int, ...] | None = None,
+    task: TaskName | None = None,
+    **settings: Any,
 ) -> StudyConfig:
     """The preset of a budget with the given settings changed.
 
@@ -84,7 +95,8 @@ def study_config(
     (0, 1, 2)
     """
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else seeds
-    return with_overrides(StudyConfig.for_budget(data, budget), seeds=chosen, **settings)
+    preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
+    return with_overrides(preset, seeds=chosen, **settings)
 
 
 def run_name(data: str) -> str:
@@ -97,8 +109,8 @@ def run_name(data: str) -> str:
 
 
 def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: settings.pop(key) for key in ("text", "label", "validation", "test", "lower") if key in settings}
+    return {key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings}
 
 
 def _name(data: Any) -> str:
-    return data.name if isinstance(data, Corpus) else "dataset"
+    return data.name if isinstance(data, Corpus | ParallelCorpus) else "dataset"

@@ -18,6 +18,7 @@ ScorerName = Literal["mlp", "additive", "dot"]
 ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax15", "entmax"]
 AttentionMode = Literal["learned", "uniform", "frozen", "only"]
 BudgetName = Literal["smoke", "quick", "paper"]
+TaskName = Literal["classification", "translation"]
 
 T = TypeVar("T")
 
@@ -131,18 +132,22 @@ class StudyConfig:
     """Everything that decides the result of a study; its digest names the study's content."""
 
     data: str
-    text: str | None = None
-    label: str | None = None
+    task: TaskName = "classification"
+    target: str | None = None  # the second file of a parallel corpus
+    text: str | None = None  # column of the text, or of the source
+    label: str | None = None  # column of the label, or of the target
     validation: str | None = None
     test: str | None = None
     lower: bool | None = None
     budget: BudgetName = "quick"
     seeds: tuple[int, ...] = (0, 1)
     min_count: int = 3
+    subwords: int = 8000
     max_length: int = 400
     max_train: int | None = None
     max_validation: int | None = None
     model: ModelConfig = field(default_factory=ModelConfig)
+    translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     proxy: ProxyConfig = field(default_factory=ProxyConfig)
 
@@ -153,40 +158,13 @@ class StudyConfig:
             self.seeds,
             "two or more different seeds: ξ and the cross convention compare seeds",
         )
-        _require(self.min_count >= 1, "min_count", self.min_count, "1 or more")
-        _require(self.max_length >= 1, "max_length", self.max_length, "1 or more")
+        for name in ("min_count", "max_length", "subwords"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
 
     @classmethod
     def for_budget(cls, data: str, budget: str = "quick", **overrides: Any) -> "StudyConfig":
-        """The preset of a budget; the three differ only in sizes.
-
-        >>> StudyConfig.for_budget("sst", "quick").train.steps
-        500
-        """
-        if budget not in _BUDGETS:
-            raise ConfigError(f"budget {budget!r} is not one of {', '.join(_BUDGETS)}")
-        return cls(data=data, **{"budget": budget, **_BUDGETS[budget], **overrides})
-
-
-_QUICK_STEPS = (0, 10, 50, 100, 150, 200, 250, 300, 400, 500)
-_BUDGETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "max_train": 256,
-        "max_validation": 48,
-        "max_length": 40,
-        "model": ModelConfig(embedding=24, hidden=16, scorer_hidden=16),
-        "train": TrainConfig(steps=12, evaluate_at=(0, 4, 8, 12)),
-        "proxy": ProxyConfig(width=32, train=TrainConfig(steps=60, learning_rate=1e-2, evaluate_at=(0, 20, 40, 60))),
-    },
-    "quick": {
-        "max_train": 25_000,
-        "max_validation": 1_000,
-        "max_length": 200,
-        "train": TrainConfig(steps=500, evaluate_at=_QUICK_STEPS),
-        "proxy": ProxyConfig(train=TrainConfig(steps=4000, learning_rate=1.5e-4, evaluate_at=(*range(0, 4001, 250),))),
-    },
-    "paper": {"max_validation": 4_000, "seeds": (0, 1, 2, 3, 4)},
-}
+        from heedful.budgets import study_preset
+        return replace(study_preset(data, budget), **overrides)
 
 
 def digest(config: Any) -> str:

@@ -23,7 +23,7 @@ def test_proxy_is_the_mean_of_its_words():
     expected = torch.stack(
         [model.output(model.embedding(torch.from_numpy(split.text(i)).long()).mean(0)) for i in range(4)]
     )
-    assert_allclose(model(batch).detach(), expected.detach(), rtol=1e-12)
+    assert_allclose(model(batch.tokens, batch.mask).detach(), expected.detach(), rtol=1e-12)
 
 
 def test_proxy_initialisation_has_the_papers_variance():

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.alignments import Alignment
+from heedful.data.alignments import Alignment, parse_links
 from heedful.data.ids import Ids, offsets_of
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.tokens import BOS, EOS, PAD, UNK, Vocabulary
@@ -127,6 +127,52 @@ class EncodedPairs:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def outputs(self) -> Ids:
+        """The words a decoder has to say: each target without its `<bos>`."""
+        keep = np.ones(len(self.target.values), dtype=bool)
+        keep[self.target.offsets[:-1]] = False
+        return Ids(self.target.values[keep], offsets_of(self.target.lengths - 1))
+
+    def save(self, path: Path) -> None:
+        """Write one Parquet file with a row per pair: ids and word positions of both sides, gold links as text."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        def column(values: NDArray[np.int32], ids: Ids) -> Any:
+            return pa.ListArray.from_arrays(pa.array(ids.offsets.astype(np.int32)), pa.array(values))
+
+        columns = {
+            "source": column(self.source.values, self.source),
+            "target": column(self.target.values, self.target),
+            "source_words": column(self.source_words, self.source),
+            "target_words": column(self.target_words, self.target),
+        }
+        if self.alignments is not None:
+            columns["alignment"] = pa.array([str(alignment) for alignment in self.alignments], pa.string())
+        write_atomically(path, lambda place: pq.write_table(pa.table(columns), place))
+
+    @classmethod
+    def load(cls, path: Path) -> "EncodedPairs":
+        """Read what `save` wrote."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+            lists = {name: table[name].combine_chunks() for name in ("source", "target", "source_words", "target_words")}
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise DataError(f"{path}: cannot be read as encoded pairs: {error}") from error
+        source, target = (
+            Ids(lists[side].flatten().to_numpy(), offsets_of(lists[side].value_lengths().to_numpy().astype(np.int64)))
+            for side in ("source", "target")
+        )
+        gold = None
+        if "alignment" in table.column_names:
+            gold = tuple(parse_links(line, where=str(path)) for line in table["alignment"].to_pylist())
+        words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
+        return cls(source, target, *words, gold)
 
 
 def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:

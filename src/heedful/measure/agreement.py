@@ -92,6 +92,9 @@ def shuffled_agreement(
     first, second = paired(u, v, mask)
     _check_percent(percent)
     rows = len(first)
+    for name, given in (("position", position), ("text", text)):
+        if given is not None and np.shape(given) != (rows,):
+            raise DataError(f"{name} has shape {np.shape(given)} for {rows} rows; it must hold one value for each")
     place = np.zeros(rows, dtype=np.int64) if position is None else np.asarray(position, dtype=np.int64)
     owner = np.arange(rows) if text is None else np.unique(np.asarray(text), return_inverse=True)[1]
     top = _first_maximum(first) - first.offsets[:-1]
@@ -99,15 +102,16 @@ def shuffled_agreement(
     key = np.stack([first.lengths, place])
     order = np.lexsort(key[::-1])
     breaks = np.flatnonzero(np.any(np.diff(key[:, order], axis=1) != 0, axis=0)) + 1
-    for group in np.split(order, breaks):
+    for group in np.split(order, breaks) if rows else []:
         L = int(first.lengths[group[0]])
         block = second.values[second.offsets[group][:, None] + np.arange(L)]
         in_top = _in_top(block, percent)  # (rows of the group, L)
-        hits = in_top[:, top[group]].astype(np.float64)  # partner j × row i
-        stranger = owner[group][:, None] != owner[group][None, :]
-        partners = stranger.sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            result[group] = (hits * stranger).sum(axis=0) / partners
+        _, who, size = np.unique(owner[group], return_inverse=True, return_counts=True)
+        own = np.zeros((len(size), L), dtype=np.int64)  # the same counts within each text
+        np.add.at(own, who, in_top)
+        hits = in_top.sum(axis=0)[top[group]] - own[who, top[group]]
+        partners = len(group) - size[who]
+        result[group[partners > 0]] = (hits / np.maximum(partners, 1))[partners > 0]
     return result
 
 

@@ -28,10 +28,12 @@ def association(counts: ArrayLike) -> NDArray[np.float64]:
     """
     f = _counts(counts, labels=2)
     total = f.sum(axis=1)
-    return np.divide(f[:, 1] - f[:, 0], total, out=np.full(len(f), np.nan), where=total > 0)
+    gamma = np.full(len(f), np.nan)
+    np.divide(f[:, 1] - f[:, 0], total, out=gamma, where=total > 0)
+    return gamma
 
 
-def token_classes(counts: ArrayLike) -> NDArray[np.str_]:
+def token_classes(counts: ArrayLike) -> NDArray[Any]:
     """`positive`, `negative`, `neutral` or `none` for each token, from the same counts.
 
         positive: γ ≥ 0.5, f⁺ > 5     negative: γ ≤ −0.5, f⁻ > 5     neutral: |γ| < 0.1, |f⁺ − f⁻| < 5
@@ -44,12 +46,11 @@ def token_classes(counts: ArrayLike) -> NDArray[np.str_]:
     """
     f = _counts(counts, labels=2)
     gamma = np.nan_to_num(association(f), nan=POLAR / 2)  # a token that never occurs is none of the three
-    classes = [
-        (gamma >= POLAR) & (f[:, 1] > COUNT),
-        (gamma <= -POLAR) & (f[:, 0] > COUNT),
-        (np.abs(gamma) < EVEN) & (np.abs(f[:, 1] - f[:, 0]) < COUNT),
-    ]
-    return np.select(classes, ["positive", "negative", "neutral"], default="none")
+    classes = np.full(len(f), "none", dtype="<U8")
+    classes[(gamma >= POLAR) & (f[:, 1] > COUNT)] = "positive"
+    classes[(gamma <= -POLAR) & (f[:, 0] > COUNT)] = "negative"
+    classes[(np.abs(gamma) < EVEN) & (np.abs(f[:, 1] - f[:, 0]) < COUNT)] = "neutral"
+    return classes
 
 
 def token_labels(counts: ArrayLike, *, threshold: float = 0.75) -> NDArray[np.int64]:

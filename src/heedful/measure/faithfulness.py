@@ -1,7 +1,7 @@
 """Does the model need the tokens that an explanation names? Erasure measures of DeYoung et al. (2020, ERASER).
 
-The model stands behind one callable: `predict(keep)` takes a boolean matrix (texts, longest text), false where a token is
-erased or where a text has already ended, and gives the probability of the class that was predicted for the whole text.
+The model stands behind one callable: `predict(keep)` takes a boolean matrix (texts, longest text), false where a token
+is erased or where a text has already ended, and gives the probability of the class predicted for the whole text.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,7 +61,8 @@ def aopc(differences: ArrayLike) -> NDArray[np.float64]:
     table = np.asarray(differences, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
         raise DataError(f"differences have shape {table.shape}; they must be (texts, percents), at least one percent")
-    return table.mean(axis=1)
+    area: NDArray[np.float64] = table.mean(axis=1)
+    return area
 
 
 def top_percent(scores: Rows, percent: int, *, mask: ArrayLike | None = None) -> list[NDArray[np.bool_]]:

@@ -55,7 +55,9 @@ def auprc(scores: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> NDArray
     new = np.diff(running[at + 1], prepend=0.0)
     total = np.add.reduceat(hit, rows.offsets[:-1])
     area = np.bincount(rows.row_of[at], weights=new * found[at] / seen[at], minlength=len(rows))
-    return np.divide(area, total, out=np.full(len(rows), np.nan), where=total > 0)
+    average = np.full(len(rows), np.nan)
+    np.divide(area, total, out=average, where=total > 0)
+    return average
 
 
 def _check_binary(name: str, rows: Ragged) -> None:

@@ -36,7 +36,7 @@ class Ragged:
     @classmethod
     def of(cls, rows: Sequence[ArrayLike]) -> "Ragged":
         """Join a list of one-dimensional rows."""
-        arrays = [np.atleast_1d(np.asarray(row)) for row in rows]
+        arrays = [np.atleast_1d(_array(row)) for row in rows]
         for r, array in enumerate(arrays):
             if array.ndim != 1:
                 raise DataError(f"row {r} has shape {array.shape}; rows are one-dimensional")
@@ -119,5 +119,8 @@ def paired(
 
 
 def _array(values: Any) -> NDArray[Any]:
-    """A NumPy array of anything array-like; a tensor may hold gradients."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    """A NumPy array of anything array-like; a tensor may hold gradients, or bfloat16, which NumPy does not know."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)

@@ -94,4 +94,4 @@ def _tau_rows(
                 both += a * b
                 in_u += a * a
                 in_v += b * b
-        tau[r] = both / math.sqrt(in_u) / math.sqrt(in_v) if in_u > 0 and in_v > 0 else np.nan
+        tau[r] = both / math.sqrt(float(in_u) * float(in_v)) if in_u > 0 and in_v > 0 else np.nan

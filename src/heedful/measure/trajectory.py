@@ -38,10 +38,14 @@ def maximum_over_steps(values: ArrayLike, steps: ArrayLike, *, groups: ArrayLike
     if table.ndim != 2 or len(table) != len(at) or table.size == 0:
         raise DataError(f"values has shape {table.shape} for {len(at)} steps; it must be (steps, examples)")
     curve = _means(table)
+    if np.isnan(curve).all():
+        raise DataError("no step has a single defined value, so that none is highest")
     best = int(np.nanargmax(curve))
     text = np.arange(table.shape[1]) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     halves = table[:, text % 2 == 0], table[:, text % 2 == 1]
-    held_out = [_means(b)[int(np.nanargmax(_means(a)))] for a, b in (halves, halves[::-1]) if a.size and b.size]
+    chosen = [(_means(a), _means(b)) for a, b in (halves, halves[::-1])]
+    held_out = [b[int(np.nanargmax(a))] for a, b in chosen if not np.isnan(a).all()]
+    held_out = [value for value in held_out if not np.isnan(value)]
     split_half = float(np.mean(held_out)) if held_out else float(curve[best])
     return Maximum(float(curve[best]), int(at[best]), split_half, tuple(float(c) for c in curve))
 
@@ -131,4 +135,6 @@ def _means(table: NDArray[np.float64]) -> NDArray[np.float64]:
     defined = ~np.isnan(table)
     count = defined.sum(axis=1)
     total = np.where(defined, table, 0.0).sum(axis=1)
-    return np.divide(total, count, out=np.full(len(table), np.nan), where=count > 0)
+    means = np.full(len(table), np.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return means

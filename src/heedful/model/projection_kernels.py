@@ -13,8 +13,8 @@ from heedful.measure.compiled import compiled
 def project_rows(scores: NDArray[Any], tops: NDArray[Any], alpha: float, scale: float, weights: NDArray[Any]) -> None:
     """Fill `weights` by α-entmax of scale · scores, α = 2 or 1.5. `tops` holds the maximum of each row.
 
-    With x = (α − 1) · scale · (z − max z) the threshold τ lies in [−1, 0). Each step of Newton's method sweeps the whole
-    row without a branch: picking out the few positions that still matter would cost more than it saves.
+    With x = (α − 1) · scale · (z − max z) the threshold τ lies in [−1, 0). Each step of Newton's method sweeps the
+    whole row without a branch: picking out the few positions that still matter would cost more than it saves.
     """
     rows, L = scores.shape
     factor = (alpha - 1) * scale

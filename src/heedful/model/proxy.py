@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from heedful.data.batch import Batch
+from heedful.data.batch import Batch, PairBatch
 from heedful.data.tokens import EncodedSplit
 from heedful.model.classifier import log_odds, nll
 
@@ -33,20 +33,20 @@ class BagOfWordsProxy(nn.Module):
         for weight in (self.embedding.weight, self.output.weight):
             nn.init.normal_(weight, std=1 / math.sqrt(width))
 
-    def forward(self, batch: Batch) -> Float[Tensor, "B K"]:
-        """Logits of each text."""
-        bag = nn.functional.embedding_bag(
-            batch.tokens[batch.mask],
-            self.embedding.weight,
-            torch.cat([batch.lengths.new_zeros(1), batch.lengths.cumsum(0)[:-1]]),
-            mode="mean",
-        )
+    def forward(self, tokens: Int[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B K"]:
+        """Logits of each text: of its label, or of every word of its translation alike."""
+        ends = mask.sum(1).cumsum(0)
+        starts = torch.cat([ends.new_zeros(1), ends[:-1]])
+        bag = nn.functional.embedding_bag(tokens[mask], self.embedding.weight, starts, mode="mean")
         logits: Tensor = self.output(bag)
         return logits
 
-    def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the labels."""
-        return nll(self(batch), batch.labels).mean()
+    def loss(self, batch: Batch | PairBatch) -> Float[Tensor, ""]:
+        """Mean negative log-likelihood of the labels, or of the target words (snell2021, Eq. 14)."""
+        if isinstance(batch, Batch):
+            return nll(self(batch.tokens, batch.mask), batch.labels).mean()
+        log_p = self(batch.source, batch.source_mask).log_softmax(-1)
+        return -log_p.gather(1, batch.target_out)[batch.target_mask].mean()
 
     @torch.no_grad()
     def word_log_odds(self) -> Float[Tensor, "V K"]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from heedful.measure.agreement import agreement
@@ -23,7 +22,7 @@ def choose_examples(trace: Trace, lengths: NDArray[np.int64], bytes_per_position
     Texts are sorted into eight drawers (right or wrong at the end; changed its mind or not; α agrees with β or not)
     and taken from each in turn, so that rare cases are shown too. As many as `LARGEST` bytes hold, `FEWEST` at least.
     """
-    predictions = np.stack([_prediction(trace, step) for step in trace.steps])
+    predictions = np.stack([trace.prediction(step) for step in trace.steps])
     last = trace.steps[-1]
     right = trace.correct(last)
     settled = np.all(predictions == predictions[-1], axis=0)
@@ -62,7 +61,7 @@ def add_examples(
         arrays.add(f"{name}/higher", np.stack([higher for _, higher in ranks]).astype(np.uint16))
         moved = np.abs(np.diff(alpha.astype(np.float64), axis=0)).sum(axis=0) / 2
         arrays.add(f"{name}/moved", np.add.reduceat(moved, read["alpha"][0].offsets[:-1]).astype(np.float32))
-    predictions = np.stack([_prediction(trace, step)[chosen] for step in steps])
+    predictions = np.stack([trace.prediction(step)[chosen] for step in steps])
     arrays.add(f"{name}/prediction", predictions.astype(np.uint16))
     odds = np.stack([trace.log_odds(step)[chosen] for step in steps])
     bounded = np.clip(odds, -ODDS_LIMIT, ODDS_LIMIT)
@@ -74,9 +73,3 @@ def _top_and_higher(alpha: Ragged, beta: Ragged) -> tuple[list[int], list[int]]:
     top = [int(np.argmax(alpha.row(r))) for r in range(len(alpha))]
     higher = [int(np.sum(beta.row(r) > beta.row(r)[t])) for r, t in enumerate(top)]
     return top, higher
-
-
-def _prediction(trace: Trace, step: int) -> NDArray[np.int32]:
-    column = pq.read_table(trace.folder / f"{step}.parquet", columns=["prediction"]).column("prediction")
-    predicted: NDArray[np.int32] = column.to_numpy()
-    return predicted

@@ -33,7 +33,7 @@ def interval(estimate: Estimate) -> str:
     return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float | int) -> str:
     """Seconds as a person says them.
 
     >>> duration(4.5), duration(312), duration(4321)

@@ -5,7 +5,6 @@ import json
 import zlib
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -22,6 +21,7 @@ _TYPES = {
 class Arrays:
     """A growing collection of named arrays; the page reads each as the JavaScript typed array of its kind.
 
+    >>> import numpy as np
     >>> arrays = Arrays()
     >>> arrays.add("a", np.array([1, 2], dtype=np.uint16), unit="words")
     >>> arrays.directory

@@ -39,12 +39,15 @@ def render_report(run: Run) -> str:
     """The page as text."""
     run.config()
     if not run.result_path.exists():
-        raise RunError(f"{run.root}: the study is not finished (it has no result.json); the same command goes on with it")
+        raise RunError(
+            f"{run.root}: the study is not finished (it has no result.json); the same command goes on with it"
+        )
     result = StudyResult.load(run.result_path)
     payload = study_payload(run, result)
     style, script = _read("page.css"), "\n".join(_read(name) for name in _SCRIPTS)
     command, about_command = summary.rerun(run)
-    page = _environment().get_template("page.html.j2").render(
+    template = _environment().get_template("page.html.j2")
+    page = template.render(
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
@@ -53,6 +56,7 @@ def render_report(run: Run) -> str:
         version=__version__,
         result=result,
         agreements=summary.agreement_lines(result),
+        has_examples="texts" in payload.content,
         has_paper=bool(payload.content["paper"]),
         models=summary.model_lines(result),
         data_facts=summary.data_facts(result),
@@ -71,6 +75,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters |= {
         "percent": percent,

@@ -12,8 +12,8 @@ from heedful.reports.examples import add_examples, choose_examples
 from heedful.reports.packing import Arrays
 from heedful.reports.tokens import token_table
 from heedful.reports.words import symbol
-from heedful.studies.result import AgreementResult, Curve, StudyResult, agreement_row
-from heedful.studies.run import TRACED, ModelSpec, Run
+from heedful.studies.result import AgreementResult, Curve, ModelSummary, StudyResult, agreement_row
+from heedful.studies.run import ModelKind, ModelSpec, Run
 
 FORMAT = 1
 MODEL_TITLES = {
@@ -22,7 +22,9 @@ MODEL_TITLES = {
     "attention-only": "frozen twin",
     "proxy": "bag-of-words proxy",
     "logistic": "logistic regression",
+    "lexicon": "IBM Model 1",
 }
+_RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
 _BYTES_PER_POSITION = {"standard": 3, "uniform": 2, "attention-only": 3}
 
 
@@ -38,8 +40,8 @@ def study_payload(run: Run, result: StudyResult) -> Payload:
     """The page's numbers: agreements and curves from the result, examples and words from the traces."""
     arrays = Arrays()
     shown = _shown_models(result)
-    traces = {spec.name: run.model(spec).trace() for spec in shown}
-    steps = sorted(set.intersection(*(set(trace.steps) for trace in traces.values())))
+    names = {spec.name for spec in shown}
+    steps = sorted(set.intersection(*(set(model.steps) for model in result.models if model.name in names)))
     content = {
         "format": FORMAT,
         "task": result.task,
@@ -55,8 +57,8 @@ def study_payload(run: Run, result: StudyResult) -> Payload:
         "entropy": _curve(result.entropy),
         "models": [{"name": spec.name, "kind": spec.kind, "title": _title(spec)} for spec in shown],
     }
-    content |= _examples(run, shown, steps, arrays)
-    content |= _tokens(run, result, steps, arrays)
+    if result.task == "classification":
+        content |= _examples(run, shown, steps, arrays) | _tokens(run, result, steps, arrays)
     return Payload(content | {"arrays": arrays.directory}, arrays)
 
 
@@ -70,11 +72,18 @@ def agreement_key(name: str) -> str:
     return f"A({v},{u})" if u in ("beta_px", "beta_log") else name
 
 
+def best_accuracy(model: ModelSummary) -> float | None:
+    """Validation accuracy at the step whose quantities count as the model's."""
+    return model.accuracy[model.steps.index(model.best_step)]
+
+
 def _shown_models(result: StudyResult) -> list[ModelSpec]:
-    """The standard model of two seeds, and the first seed's twins."""
+    """The standard model of two seeds, and the first seed's twins as far as the study has them."""
     first, second = result.seeds[:2]
-    twins = [ModelSpec(kind, first) for kind in TRACED[1:]]
-    return [ModelSpec("standard", first), ModelSpec("standard", second), *twins]
+    trained = {model.name for model in result.models}
+    wanted = [ModelSpec("standard", first), ModelSpec("standard", second)]
+    wanted += [ModelSpec(kind, first) for kind in _RECORDED[1:]]
+    return [spec for spec in wanted if spec.name in trained]
 
 
 def _title(spec: ModelSpec) -> str:
@@ -168,7 +177,7 @@ def _accuracy(result: StudyResult) -> list[dict[str, Any]]:
         {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed}
         | {"steps": model.steps, "values": model.accuracy}
         for model in result.models
-        if model.kind in TRACED
+        if model.kind in _RECORDED
     ]
 
 
@@ -176,9 +185,12 @@ def _references(result: StudyResult) -> list[dict[str, Any]]:
     """Levels that the curves of accuracy are to be held against."""
     levels = []
     for kind in ("proxy", "logistic"):
-        best = [m.accuracy[m.steps.index(m.best_step)] for m in result.models if m.kind == kind]
-        levels.append({"title": MODEL_TITLES[kind], "value": float(np.mean(best))})
-    return [*levels, {"title": "most frequent label", "value": result.data["majority"]}]
+        best = [accuracy for m in result.models if m.kind == kind and (accuracy := best_accuracy(m)) is not None]
+        if best:
+            levels.append({"title": MODEL_TITLES[kind], "value": float(np.mean(best))})
+    if (majority := result.data.get("majority")) is not None:
+        levels.append({"title": "most frequent label", "value": majority})
+    return levels
 
 
 def _curve(curve: Curve) -> dict[str, Any]:

@@ -2,17 +2,18 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from heedful.budgets import study_preset
 from heedful.config import StudyConfig, digest
 from heedful.data.entries import CATALOG
 from heedful.files import read_json
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements, published_stars
 from heedful.reports.numbers import NONE, duration, interval, percent
-from heedful.reports.payload import MODEL_TITLES, agreement_key
+from heedful.reports.payload import MODEL_TITLES, agreement_key, best_accuracy
 from heedful.reports.words import symbol
 from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run import ModelSpec, Run
@@ -23,6 +24,7 @@ _PURPOSES = {
     "attention-only": "attention learned, all else frozen at its random start; gives α^fr",
     "proxy": "a mean of word vectors; gives β^px, what counting words with labels can teach",
     "logistic": "ℓ2-regularised unigram weights; gives β^log",
+    "lexicon": "a table of which words occur together; gives α^IBM",
 }
 _ENCODERS = {"lstm": "LSTM", "bilstm": "BiLSTM", "transformer": "Transformer", "affine": "affine", "embedding": "no"}
 
@@ -72,7 +74,7 @@ def model_lines(result: StudyResult) -> list[ModelLine]:
     lines = []
     for kind in dict.fromkeys(model.kind for model in result.models):
         models = [model for model in result.models if model.kind == kind]
-        best = [percent(model.accuracy[model.steps.index(model.best_step)]) for model in models]
+        best = [percent(best_accuracy(model)) for model in models]
         at = [f"{model.best_step:,}" for model in models]
         fitted = all(len(model.steps) == 1 for model in models)
         lines.append(
@@ -88,7 +90,7 @@ def data_facts(result: StudyResult) -> list[tuple[str, str]]:
         ("name", data["name"]),
         ("texts", f"{data['train']:,} to train on, {data['validation']:,} to validate, {data['test']:,} to test"),
         ("labels", ", ".join(data["labels"])),
-        ("most frequent label", f"{percent(data['majority'])} of the validation texts"),
+        ("most frequent label", f"{percent(data['majority'])} of the validation texts" if "majority" in data else ""),
         ("vocabulary", f"{data['vocabulary']:,} words"),
         ("median length", f"{data['median_length']:,.0f} tokens, the two ends included"),
         ("licence", data["licence"]),
@@ -100,17 +102,18 @@ def data_facts(result: StudyResult) -> list[tuple[str, str]]:
 def training_facts(run: Run, result: StudyResult) -> list[tuple[str, str]]:
     """Architecture, budget and seeds in pairs of word and value."""
     config = run.config()
-    model, train = config.model, config.train
-    directions = " per direction" if model.encoder == "bilstm" else ""
+    train = config.train
     parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
     size = f"; {parameters:,} parameters besides the embedding" if parameters else ""
+    budget = (
+        f"{result.budget}: {train.steps:,} steps of {train.batch_size} texts, Adam at {train.learning_rate:g}; "
+        f"recorded at {len(train.evaluate_at)} steps"
+    )
     return [
-        ("architecture", f"{model.embedding}-wide embedding, {_ENCODERS[model.encoder]} encoder of width "
-         f"{model.hidden}{directions}, {model.scorer} attention, {model.projection}{size}"),
-        ("budget", f"{result.budget}: {train.steps:,} steps of {train.batch_size} texts, Adam at "
-         f"{train.learning_rate:g}; recorded at {len(train.evaluate_at)} steps"),
+        ("architecture", _architecture(config) + size),
+        ("budget", budget),
         ("seeds", ", ".join(map(str, result.seeds))),
-    ]  # fmt: skip
+    ]
 
 
 def provenance(run: Run, result: StudyResult) -> list[tuple[str, str]]:
@@ -158,6 +161,16 @@ def plain_numbers(because: str) -> str:
     return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
 
 
+def _architecture(config: StudyConfig) -> str:
+    if config.task == "translation":
+        translator = config.translator
+        return f"{translator.embedding}-wide embedding, {translator.layers}-layer LSTM translator of width {translator.hidden}"
+    model = config.model
+    directions = " per direction" if model.encoder == "bilstm" else ""
+    encoder = f"{_ENCODERS[model.encoder]} encoder of width {model.hidden}{directions}"
+    return f"{model.embedding}-wide embedding, {encoder}, {model.scorer} attention, {model.projection}"
+
+
 def _agreement_line(row: AgreementResult, published: dict[str, float], stars: frozenset[str]) -> AgreementLine:
     key = agreement_key(row.name)
     xi_key = f"xi{key[1:]}"
@@ -182,7 +195,8 @@ def _agreement_line(row: AgreementResult, published: dict[str, float], stars: fr
 
 
 def _with_interval(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} ({interval(estimate)})" if interval(estimate) != NONE else percent(estimate.value)
+    value, ends = percent(estimate.value), interval(estimate)
+    return value if ends == NONE else f"{value} ({ends})"
 
 
 def _printed(value: float | None) -> str:
@@ -191,12 +205,10 @@ def _printed(value: float | None) -> str:
 
 def _command(config: StudyConfig) -> list[str] | None:
     """`heedful study …` with the options that differ from the budget's preset, or None where options cannot say it."""
-    preset = StudyConfig.for_budget(config.data, config.budget)
-    columns = {name: getattr(config, name) for name in ("text", "label", "validation", "test", "lower")}
+    preset = study_preset(config.data, config.budget, config.task)
+    columns = {name: getattr(config, name) for name in ("target", "text", "label", "validation", "test", "lower")}
     train = preset.train.changed(steps=config.train.steps, learning_rate=config.train.learning_rate)
-    asked = StudyConfig.for_budget(
-        config.data, config.budget, **columns, seeds=config.seeds, train=train, max_length=config.max_length
-    )
+    asked = replace(preset, **columns, seeds=config.seeds, train=train, max_length=config.max_length)
     if digest(asked) != digest(config) or config.seeds != tuple(range(len(config.seeds))):
         return None
     options: list[tuple[str, Any, Any]] = [

@@ -41,7 +41,7 @@ def token_table(split: EncodedSplit, traces: Sequence[Trace], steps: Sequence[in
         known = np.mean([expit(trace.quantity("beta_logit", step).values) for trace in traces], axis=0)
         attention.append(_means(split.ids, weights, every)[ids])
         beta.append(_means(split.ids, known, every)[ids])
-    return TokenTable(ids, every[ids], least, np.float32(attention), np.float32(beta))
+    return TokenTable(ids, every[ids], least, np.array(attention, np.float32), np.array(beta, np.float32))
 
 
 def _means(ids: NDArray[np.int32], values: NDArray[np.floating], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -32,7 +32,8 @@ class Recordings:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.seeds = run.config().seeds
+        config = run.config()
+        self.seeds, self.translating = config.seeds, config.task == "translation"
         self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace())
         self.quantity = cache(lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step))
         first = self.trace("standard", self.seeds[0])
@@ -70,7 +71,7 @@ class Pairing:
     steps: tuple[int, ...]
     pair: Callable[[int], tuple[Ragged, Ragged]]
     read_from: tuple[ModelKind, int]
-    maximise: bool
+    read_at: int | None  # None: at the step of highest agreement
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def measure_agreements(recordings: Recordings) -> tuple[AgreementResult, ...]:
     results = []
     for convention in ("own", "cross"):
         climb = _climb(recordings, convention)
-        for name in _names(convention):
+        for name in _names(recordings.translating, convention):
             pairings = [_pairing(recordings, name, convention, A) for A in recordings.seeds]
             results.append(_summarise(recordings, name, convention, pairings, climb))
     return tuple(results)
@@ -114,14 +115,16 @@ def attention_entropy(recordings: Recordings) -> tuple[Curve, Estimate]:
     return Curve(steps, tuple(float(np.nanmean(row)) for row in table)), final
 
 
-def _names(convention: Convention) -> tuple[str, ...]:
-    between = ("A(beta_uf,beta_px)", "A(beta_uf,beta_log)")
-    if convention == "cross":
-        between = ("A(beta_px,beta_uf)", "A(beta_log,beta_uf)")
-    names = ("A(alpha,beta)", "A(alpha,beta_uf)", between[0], "A(delta,beta_uf)", between[1], "A(alpha,alpha_fr)")
-    return (*names, "A(alpha,alpha_hat)") if convention == "cross" else names
+def _names(translating: bool, convention: Convention) -> tuple[str, ...]:
+    def between(probe: str) -> str:
+        return f"A(beta_uf,{probe})" if convention == "own" else f"A({probe},beta_uf)"
+
+    names = ["A(alpha,beta)", "A(alpha,beta_uf)", between("beta_px"), "A(delta,beta_uf)"]
+    names += ["A(alpha,alpha_ibm)"] if translating else [between("beta_log"), "A(alpha,alpha_fr)"]
+    return (*names, "A(alpha,alpha_hat)") if convention == "cross" else tuple(names)
 
 
+# A quantity that moves with the steps of a pairing: whose model's, and under which name it is stored.
 _MOVING: dict[str, tuple[ModelKind, str]] = {
     "beta": ("standard", "beta_logit"),
     "beta_uf": ("uniform", "beta_logit"),
@@ -132,12 +135,20 @@ _MOVING: dict[str, tuple[ModelKind, str]] = {
 
 def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) -> Pairing:
     """Which model, step and quantity stand for each argument."""
-    B = recordings.other(A)
     u_name, v_name = name[2:-1].split(",")
+    last, best = recordings.steps("standard", A)[-1], recordings.best_step(A)
+    at = last if convention == "own" else best
+    if v_name == "alpha_ibm":
+        counted = recordings.quantity("lexicon", 0, "alpha", 1)
+        return Pairing(
+            recordings.steps("standard", A),
+            lambda step: (recordings.quantity("standard", A, "alpha", step), counted),
+            ("standard", A),
+            at,
+        )
     moving = v_name if v_name in _MOVING else u_name
     kind, stored = _MOVING[moving]
-    twin = B if convention == "cross" or moving == "alpha_hat" else A
-    at = recordings.steps("standard", A)[-1] if convention == "own" else recordings.best_step(A)
+    twin = recordings.other(A) if convention == "cross" or moving == "alpha_hat" else A
 
     def quantity(which: str, step: int) -> Ragged:
         if which == moving:
@@ -150,16 +161,16 @@ def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) 
         fixed: Ragged = recordings.quantity("standard", A, which, at)
         return fixed
 
+    steps = recordings.steps(kind, twin)
     maximise = moving in ("beta_uf", "alpha_fr") or (moving == "beta" and convention == "cross")
-    return Pairing(
-        recordings.steps(kind, twin), lambda step: (quantity(u_name, step), quantity(v_name, step)), (kind, twin), maximise
-    )
+    read_at = None if maximise else steps[-1]
+    return Pairing(steps, lambda step: (quantity(u_name, step), quantity(v_name, step)), (kind, twin), read_at)
 
 
 def _read(recordings: Recordings, pairing: Pairing) -> _Reading:
     table = np.stack([agreement(*pairing.pair(step)) for step in pairing.steps])
     chosen = maximum_over_steps(table, pairing.steps, groups=recordings.example)
-    step = chosen.step if pairing.maximise else pairing.steps[-1]
+    step = chosen.step if pairing.read_at is None else pairing.read_at
     u, v = pairing.pair(step)
     rows, ties = agreement(u, v, return_ties=True)
     shuffle = shuffled_agreement(u, v, position=recordings.output, text=recordings.example)
@@ -177,7 +188,7 @@ def _summarise(
     readings = [_read(recordings, pairing) for pairing in pairings]
     rows = np.mean([reading.rows for reading in readings], axis=0)
     shuffle = np.mean([reading.shuffle for reading in readings], axis=0)
-    maximised = pairings[0].maximise
+    maximised = pairings[0].read_at is None
     per_seed = tuple(float(reading.rows.mean()) for reading in readings)
     xi = contextualised_estimate(
         [r.rows for r in readings], [c for _, c, _ in climb], [p for _, _, p in climb], groups=recordings.example
@@ -202,6 +213,7 @@ def _summarise(
         split_half=float(np.mean([r.split_half for r in readings])) if maximised else None,
         xi=xi,
         xi_reached=all(reached),
+        xi_bleu=_xi_bleu(recordings, per_seed, climb) if recordings.translating else None,
     )
 
 
@@ -214,3 +226,15 @@ def _climb(recordings: Recordings, convention: Convention) -> list[tuple[tuple[i
         performance = np.stack([recordings.correct(*to_other.read_from, step) for step in to_other.steps])
         climb.append((to_other.steps, curve, performance))
     return climb
+
+
+def _xi_bleu(
+    recordings: Recordings, per_seed: Sequence[float], climb: Sequence[tuple[tuple[int, ...], Rows, Rows]]
+) -> float:
+    """ξ with p̂ the other seed's BLEU (snell2021, Tables 4, 6 and 8), averaged over seeds."""
+    values = []
+    for A, value, (steps, curve, _) in zip(recordings.seeds, per_seed, climb, strict=True):
+        metrics = recordings.run.model(ModelSpec("standard", recordings.other(A))).metrics()
+        bleu = [line["bleu"] for line in metrics]
+        values.append(contextualised_agreement(value, steps, curve.mean(axis=1), bleu).value)
+    return float(np.mean(values))

@@ -50,6 +50,20 @@ class AgreementResult:
     split_half: float | None
     xi: Estimate
     xi_reached: bool
+    xi_bleu: float | None = None
+
+
+@dataclass(frozen=True)
+class AlignmentResult:
+    """How well attention aligns words, where gold alignments exist: the error rate (AER), lower is better."""
+
+    attention: Curve  # AER of α over training, averaged over seeds
+    untrained: Estimate
+    trained: Estimate
+    counting: Estimate  # α^IBM of the paper's count table
+    model_1: Estimate  # after the last iteration of IBM Model 1
+    diagonal: Estimate  # the same relative place: what position alone can do
+    chance: float
 
 
 @dataclass(frozen=True)
@@ -60,9 +74,10 @@ class ModelSummary:
     kind: str
     seed: int
     steps: tuple[int, ...]
-    accuracy: tuple[float, ...]
+    accuracy: tuple[float | None, ...]
     loss: tuple[float | None, ...]
     best_step: int
+    bleu: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,7 @@ class StudyResult:
     entropy: Curve
     entropy_final: Estimate
     verdict: Verdict
+    alignment: AlignmentResult | None = None
     format: int = FORMAT
 
     def agreement(self, name: str, convention: Convention = "own") -> AgreementResult:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedful.config import StudyConfig, digest, from_toml, to_toml
-from heedful.data.tokens import Encoded, EncodedSplit, Vocabulary
+from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
+from heedful.data.tokens import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.files import read_json, write_json, write_text
 from heedful.trace.store import Trace
 
-ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic"]
-TRACED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
+ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic", "lexicon"]
 SPLITS = ("train", "validation", "test")
 
 
@@ -43,8 +43,12 @@ def model_specs(config: StudyConfig) -> list[ModelSpec]:
     >>> [spec.name for spec in model_specs(StudyConfig("sst"))][:3]
     ['standard-0', 'standard-1', 'uniform-0']
     """
-    kinds: tuple[ModelKind, ...] = (*TRACED, "proxy")
-    return [ModelSpec(kind, seed) for kind in kinds for seed in config.seeds] + [ModelSpec("logistic", 0)]
+    translating = config.task == "translation"
+    trained: tuple[ModelKind, ...] = ("standard", "uniform", "proxy")
+    if not translating:
+        trained = ("standard", "uniform", "attention-only", "proxy")
+    counted: ModelKind = "lexicon" if translating else "logistic"
+    return [ModelSpec(kind, seed) for kind in trained for seed in config.seeds] + [ModelSpec(counted, 0)]
 
 
 class Run:
@@ -91,31 +95,38 @@ class Run:
             raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
         write_text(self.config_path, to_toml(config))
 
-    def save_data(self, encoded: Encoded) -> None:
-        """Keep the encoded texts, so that every model and every later reading sees the same."""
-        for name in SPLITS:
-            getattr(encoded, name).save(self.root / "data" / f"{name}.parquet")
-        encoded.vocabulary.save(self.root / "data" / "vocabulary.json")
+    def data_path(self, name: str) -> Path:
+        """A file of the data the models were given."""
+        return self.root / "data" / name
 
     def split(self, name: str) -> EncodedSplit:
         """The encoded texts of one split."""
-        return EncodedSplit.load(self.root / "data" / f"{name}.parquet")
+        return EncodedSplit.load(self.data_path(f"{name}.parquet"))
 
     def vocabulary(self) -> Vocabulary:
         """The words behind the ids."""
-        return Vocabulary.load(self.root / "data" / "vocabulary.json")
+        return Vocabulary.load(self.data_path("vocabulary.json"))
+
+    def pairs(self, name: str) -> EncodedPairs:
+        """The encoded sentence pairs of one split."""
+        return EncodedPairs.load(self.data_path(f"{name}.parquet"))
+
+    def tokeniser(self) -> Tokeniser:
+        """What turns sentences into ids and back."""
+        subwords = self.data_path("subwords.model")
+        return load_tokeniser(subwords if subwords.exists() else self.data_path("vocabulary.json"))
 
     def data_summary(self) -> dict[str, Any]:
         """Name, labels, sizes, licence and decisions of the data."""
-        return read_json(self.root / "data" / "summary.json")
+        return read_json(self.data_path("summary.json"))
 
     def save_data_summary(self, summary: dict[str, Any]) -> None:
         """Written last of the data's files: where it stands, the data are whole."""
-        write_json(self.root / "data" / "summary.json", summary)
+        write_json(self.data_path("summary.json"), summary)
 
     def has_data(self) -> bool:
         """Whether the data were saved whole."""
-        return (self.root / "data" / "summary.json").exists()
+        return (self.data_path("summary.json")).exists()
 
     def model(self, spec: ModelSpec) -> "ModelFolder":
         """Where one model's files lie."""

@@ -11,14 +11,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from heedful.config import StudyConfig, digest
 from heedful.data.corpus import Corpus
-from heedful.data.load import load
-from heedful.data.tokens import encode
-from heedful.errors import DataError
+from heedful.data.open import open_data
+from heedful.data.parallel import ParallelCorpus
 from heedful.files import write_json
+from heedful.studies.aligning import measure_alignment
 from heedful.studies.analysis import Recordings, attention_entropy, final_performance, measure_agreements
 from heedful.studies.pool import OnProgress, train_all
 from heedful.studies.result import ModelSummary, StudyResult
@@ -30,7 +28,7 @@ def run_study(
     config: StudyConfig,
     out: Path | str,
     *,
-    corpus: Corpus | None = None,
+    corpus: Corpus | ParallelCorpus | None = None,
     jobs: int | None = None,
     device: str = "auto",
     on_progress: OnProgress = lambda line: None,
@@ -62,7 +60,7 @@ def analyse(run: Run) -> StudyResult:
     agreements = measure_agreements(recordings)
     entropy, entropy_final = attention_entropy(recordings)
     return StudyResult(
-        task="classification",
+        task=config.task,
         data=run.data_summary(),
         budget=config.budget,
         seeds=config.seeds,
@@ -74,45 +72,31 @@ def analyse(run: Run) -> StudyResult:
         entropy=entropy,
         entropy_final=entropy_final,
         verdict=judge(agreements),
+        alignment=measure_alignment(recordings) if config.task == "translation" else None,
     )
 
 
-def _prepare(run: Run, config: StudyConfig, corpus: Corpus | None) -> None:
+def _prepare(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
     if corpus is None:
-        corpus = load(
+        corpus = open_data(
             config.data,
+            config.target,
+            task=config.task,
             text=config.text,
             label=config.label,
             validation=config.validation,
             test=config.test,
             lower=config.lower,
         )
-    encoded = encode(
-        corpus,
-        min_count=config.min_count,
-        max_length=config.max_length,
-        max_train=config.max_train,
-        max_validation=config.max_validation,
-    )
-    if len(encoded.validation) < 2:
-        raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
-    run.save_data(encoded)
-    run.save_data_summary(
-        {
-            "name": corpus.name,
-            "labels": list(corpus.labels),
-            "train": len(encoded.train),
-            "validation": len(encoded.validation),
-            "test": len(encoded.test),
-            "vocabulary": len(encoded.vocabulary),
-            "median_length": float(np.median(encoded.validation.lengths)),
-            "majority": float(np.bincount(encoded.validation.labels).max() / len(encoded.validation)),
-            "licence": corpus.licence,
-            "source": corpus.source,
-            "decisions": [*corpus.decisions, *encoded.decisions],
-            "digest": corpus.digest(),
-        }
-    )
+    # Imported here: both need torch, which nothing else in this process does.
+    if isinstance(corpus, ParallelCorpus):
+        from heedful.studies.translation import prepare as prepare_pairs
+
+        prepare_pairs(run, config, corpus)
+    else:
+        from heedful.studies.classification import prepare as prepare_texts
+
+        prepare_texts(run, config, corpus)
 
 
 def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
@@ -124,6 +108,7 @@ def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
         seed=spec.seed,
         steps=tuple(line["step"] for line in metrics),
         accuracy=tuple(line["accuracy"] for line in metrics),
+        bleu=tuple(line["bleu"] for line in metrics if "bleu" in line),
         loss=tuple(line.get("loss", math.nan) for line in metrics),
         best_step=folder.summary()["best_step"],
     )

@@ -9,30 +9,34 @@ from heedful.studies.result import AgreementResult, Answer, Question, Verdict
 def judge(agreements: Sequence[AgreementResult]) -> Verdict:
     """Answer the fixed questions of a study and say in one sentence what follows."""
     rows = {(row.name, row.convention): row for row in agreements}
+    translating = ("A(alpha,alpha_ibm)", "own") in rows
+    answer, label = ("the next word", "word pairs") if translating else ("the answer", "words together with labels")
 
     def both(own: str, cross: str | None = None) -> tuple[AgreementResult, AgreementResult]:
         return rows[own, "own"], rows[cross or own, "cross"]
 
     attends = _above_chance(
-        "Does attention look where a single word already gives the answer away?", both("A(alpha,beta)")
+        f"Does attention look where a single word already gives {answer} away?", both("A(alpha,beta)")
     )
     beforehand = _above_chance(
         "Is that knowledge learned without attention, so that it can guide attention?", both("A(alpha,beta_uf)")
     )
     counting = _above_chance(
-        "Is it the knowledge that counting words together with labels gives?",
-        both("A(beta_uf,beta_px)", "A(beta_px,beta_uf)"),
+        f"Is it the knowledge that counting {label} gives?", both("A(beta_uf,beta_px)", "A(beta_px,beta_uf)")
     )
     salient = _above_chance("Do words that move the prediction carry that knowledge?", both("A(delta,beta_uf)"))
     stable = _above_chance(
         "Would another random seed attend to the same words?", (rows["A(alpha,alpha_hat)", "cross"],)
     )
-    drives = _lower(
-        "Does attention fail to form when word knowledge is frozen?",
-        rows["A(alpha,alpha_fr)", "cross"],
-        rows["A(alpha,beta_uf)", "cross"],
-    )
-    questions = (attends, beforehand, counting, salient, stable, drives)
+    if translating:
+        last = _above_chance("Does attention align as co-occurrence counts do?", both("A(alpha,alpha_ibm)"))
+    else:
+        last = _lower(
+            "Does attention fail to form when word knowledge is frozen?",
+            rows["A(alpha,alpha_fr)", "cross"],
+            rows["A(alpha,beta_uf)", "cross"],
+        )
+    questions = (attends, beforehand, counting, salient, stable, last)
     return Verdict(_sentence(attends.answer, beforehand.answer, stable.answer), questions)
 
 
@@ -72,13 +76,13 @@ def _percent(estimate: Estimate) -> str:
 
 def _sentence(attends: Answer, beforehand: Answer, stable: Answer) -> str:
     if attends == "yes" and beforehand == "yes":
-        course = "Attention here follows what single words say of the label, and that was learnable without attention"
+        course = "Attention here follows what single words say of the answer, and that was learnable without attention"
     elif attends == "yes":
-        course = "Attention here follows what single words say of the label, but it is not shown that this came first"
+        course = "Attention here follows what single words say of the answer, but it is not shown that this came first"
     elif attends == "no":
-        course = "Attention here does not look where single words say the label"
+        course = "Attention here does not look where single words give the answer"
     else:
-        course = "Whether attention here follows what single words say of the label stays open"
+        course = "Whether attention here follows what single words say of the answer stays open"
     trust = {
         "yes": "another seed attends to the same words more often than chance",
         "no": "another seed attends elsewhere, so no single model's heat-map speaks for the task",

@@ -1,5 +1,7 @@
 """A classifier at one instant: α, β and Δ of every text of a split."""
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int =
     model.eval()
     try:
         for batch in evaluation_batches(split, max_tokens=max_tokens, device=device):
-            with torch.enable_grad():
+            with torch.enable_grad(), without_cudnn():
                 embedded = model.embedding(batch.tokens).detach().requires_grad_()
                 output = model.from_embeddings(embedded, batch.mask)
                 (gradient,) = torch.autograd.grad(nll(output.logits, batch.labels).sum(), embedded)
@@ -51,6 +53,11 @@ def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int =
         prediction=prediction,
         label=split.labels.astype(np.int32),
     )
+
+
+def without_cudnn() -> AbstractContextManager[object]:
+    """cuDNN has no backward pass for recurrent layers in evaluation mode; PyTorch's own kernels have."""
+    return torch.backends.cudnn.flags(enabled=False)
 
 
 def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> Snapshot:

@@ -144,7 +144,7 @@ function lineChart(holder, title, { series, references = [], low, high }) {
 
 function drawCurves() {
   const kinds = [...new Set(page.accuracy.map((m) => m.kind))];
-  const accuracies = page.accuracy.flatMap((m) => m.values).concat(page.references.map((r) => r.value));
+  const accuracies = page.accuracy.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
   lineChart(document.getElementById("accuracy-chart"), "Validation accuracy of each model over training", {
     series: kinds.map((kind, i) => {
       const lines = page.accuracy.filter((m) => m.kind === kind);

@@ -51,10 +51,17 @@ function showPlayer() {
   });
 }
 
-function whole(failure) {
-  const notice = element("p", { class: "notice", role: "alert", text: `The examples cannot be shown: ${failure.message}` });
-  document.getElementById("example-list").append(notice);
-  console.error(failure);
+async function showTexts() {
+  if (!page.texts) return;
+  try {
+    const arrays = await unpack();
+    showExamples(arrays);
+    showTokens(arrays);
+  } catch (failure) {
+    const notice = element("p", { class: "notice", role: "alert", text: `The examples cannot be shown: ${failure.message}` });
+    document.getElementById("example-list").append(notice);
+    console.error(failure);
+  }
 }
 
 showPlayer();
@@ -62,4 +69,4 @@ const agreementChart = document.getElementById("agreement-chart");
 whenSized(agreementChart, (width) => drawAgreements(agreementChart, width));
 drawCurves();
 offerSaving();
-unpack().then((arrays) => { showExamples(arrays); showTokens(arrays); document.body.dataset.ready = "yes"; }).catch(whole);
+showTexts().then(() => { document.body.dataset.ready = "yes"; });

@@ -7,7 +7,7 @@ function showTokens(arrays) {
   const attention = arrays["tokens/attention"].values, beta = arrays["tokens/beta"].values;
   const columns = [
     { key: "word", title: "word", first: 1 },
-    { key: "count", title: "occurrences", first: -1 },
+    { key: "count", title: "count", first: -1 },
     { key: "attention", title: "n·α", first: -1 },
     { key: "beta", title: "mean β", first: -1 },
   ];

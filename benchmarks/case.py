@@ -1,0 +1,26 @@
+"""What a subject yields: a race against a peer, or a point on a curve of cost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled)."""
+
+    work: str
+    peer: str
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
+    bar: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """One size of one kind of work, for the table of how cost grows."""
+
+    work: str
+    size: str
+    run: Callable[[], Any]

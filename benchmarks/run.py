@@ -1,0 +1,177 @@
+"""Every performance figure: ours and the peer's in one process, on one thread, in turn.
+
+    python benchmarks/run.py [--only rank] [--quick]
+
+A subject is a module beside this one whose `cases(quick)` yields `Case`s and whose `growth()`, if any, `Point`s.
+Writes results/benchmarks.json and, from it, docs/performance.md; a quick run only prints.
+"""
+
+import argparse
+import ctypes
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from case import Case, Point
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "results" / "benchmarks.json"
+PAGE = HERE.parent / "docs" / "performance.md"
+PACKAGES = ("numpy", "scipy", "numba", "torch", "entmax")
+
+
+def main() -> None:
+    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("run", "case"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=subjects, help="one subject; the others keep what was measured before")
+    parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": [], "growth": []}
+    rows = [row for row in known["rows"] if options.only and row["subject"] != options.only]
+    growth = [row for row in known["growth"] if options.only and row["subject"] != options.only]
+    for subject in [options.only] if options.only else subjects:
+        module = importlib.import_module(subject)
+        for case in module.cases(options.quick):
+            rows.append({"subject": subject, **race(case, rounds=3 if options.quick else 41)})
+            print("{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (bar {bar:g}×)".format(**rows[-1]))
+        for point in getattr(module, "growth", list)() if not options.quick else ():
+            growth.append({"subject": subject, **cost(point)})
+            print("{work}, {size}: {ms:.4g} ms, {peak_mb} MB".format(**growth[-1]))
+    if options.quick:
+        return
+    report = {
+        "machine": machine(),
+        "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "rows": sorted(rows, key=lambda row: row["subject"]),
+        "growth": sorted(growth, key=lambda row: row["subject"]),
+    }
+    write(RESULTS, json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    write(PAGE, page(report))
+
+
+def race(case: Case, rounds: int) -> dict[str, Any]:
+    """Medians over rounds; in each, both run often enough to fill 10 ms, one after the other. Slow work gets fewer."""
+    sides = (case.ours, case.theirs)
+    often = [calls_in(side, seconds=0.01) for side in sides]
+    rounds = max(3, min(rounds, round(30 / seconds_per_call(case.theirs, 1))))
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for side, n, taken in zip(sides, often, times, strict=True):
+            taken.append(seconds_per_call(side, n))
+    ours, theirs = statistics.median(times[0]), statistics.median(times[1]) / case.share
+    return {
+        "work": case.work,
+        "peer": case.peer,
+        "ours_ms": 1e3 * ours,
+        "peer_ms": 1e3 * theirs,
+        "ratio": theirs / ours,
+        "bar": case.bar,
+        "ok": theirs / ours >= case.bar,
+    }
+
+
+def cost(point: Point) -> dict[str, Any]:
+    """Median time, and how far the process's memory rose above what it held before."""
+    point.run()
+    peak = peak_mb(point.run)
+    n = calls_in(point.run, seconds=0.03)
+    taken = statistics.median(seconds_per_call(point.run, n) for _ in range(5))
+    return {"work": point.work, "size": point.size, "ms": 1e3 * taken, "peak_mb": peak}
+
+
+def calls_in(run: Callable[[], Any], seconds: float) -> int:
+    run()
+    return max(1, round(seconds / seconds_per_call(run, 1)))
+
+
+def seconds_per_call(run: Callable[[], Any], n: int) -> float:
+    start = time.perf_counter()
+    for _ in range(n):
+        run()
+    return (time.perf_counter() - start) / n
+
+
+def peak_mb(run: Callable[[], Any]) -> float | None:
+    """Linux keeps the highest resident size and can be told to start again; elsewhere nothing is reported."""
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        run()
+        return round(max(0, _status("VmHWM") - before) / 1024, 1)
+    except OSError:
+        return None
+
+
+def _status(name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise OSError(f"/proc/self/status has no {name}")
+    return int(found[1])
+
+
+def machine() -> dict[str, Any]:
+    cpu = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        cpu = found[1] if found else cpu
+    return {"cpu": cpu, "cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()}
+
+
+def page(report: dict[str, Any]) -> str:
+    host, versions = report["machine"], ", ".join(f"{k} {v}" for k, v in report["versions"].items())
+    lines = [
+        "# How fast",
+        "",
+        "Written by `python benchmarks/run.py`; do not edit. Ours and the peer's run in turn, in one process on one",
+        f"thread; medians. {host['cpu']}, {host['cores']} cores, {host['system']}, Python {host['python']}; {versions}.",
+        "",
+        "| work | ours, ms | peer | peer, ms | ratio | at least | |",
+        "|---|--:|---|--:|--:|--:|---|",
+    ]
+    for row in report["rows"]:
+        met = "met" if row["ok"] else "**missed**"
+        lines.append(
+            f"| {row['work']} | {figure(row['ours_ms'])} | {row['peer']} | {figure(row['peer_ms'])} "
+            f"| {figure(row['ratio'])}× | {row['bar']:g}× | {met} |"
+        )
+    lines += [
+        "",
+        "## How cost grows",
+        "",
+        "Memory is the rise of the process's highest resident size above what it held before, inputs not counted.",
+        "",
+        "| work | size | ms | memory, MB |",
+        "|---|---|--:|--:|",
+    ]
+    for row in report["growth"]:
+        memory = "" if row["peak_mb"] is None else f"{row['peak_mb']:g}"
+        lines.append(f"| {row['work']} | {row['size']} | {figure(row['ms'])} | {memory} |")
+    return "\n".join(lines) + "\n"
+
+
+def figure(value: float) -> str:
+    """Three significant digits, never an exponent."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    beside = path.with_suffix(".part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+if __name__ == "__main__":
+    main()

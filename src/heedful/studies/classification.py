@@ -1,0 +1,111 @@
+"""A study of text classification: its data, and how each of its models is trained."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.config import AttentionMode, StudyConfig
+from heedful.data.batch import evaluation_batches, training_batches
+from heedful.data.corpus import Corpus
+from heedful.data.tokens import EncodedSplit, encode
+from heedful.errors import DataError
+from heedful.model.classifier import AttentionClassifier, nll, predict
+from heedful.model.proxy import BagOfWordsProxy, logistic_probe
+from heedful.studies.run import SPLITS, Run
+from heedful.studies.training import Job, train_proxy, train_recorded
+from heedful.trace.record import probe_snapshot, record
+from heedful.trace.store import write_step
+
+_MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
+
+
+def prepare(run: Run, config: StudyConfig, corpus: Corpus) -> None:
+    """Number the words, and keep what the models will be given."""
+    encoded = encode(
+        corpus,
+        min_count=config.min_count,
+        max_length=config.max_length,
+        max_train=config.max_train,
+        max_validation=config.max_validation,
+    )
+    if len(encoded.validation) < 2:
+        raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
+    for name in SPLITS:
+        getattr(encoded, name).save(run.data_path(f"{name}.parquet"))
+    encoded.vocabulary.save(run.data_path("vocabulary.json"))
+    run.save_data_summary(
+        {
+            "name": corpus.name,
+            "labels": list(corpus.labels),
+            **{name: len(getattr(encoded, name)) for name in SPLITS},
+            "vocabulary": len(encoded.vocabulary),
+            "median_length": float(np.median(encoded.validation.lengths)),
+            "majority": float(np.bincount(encoded.validation.labels).max() / len(encoded.validation)),
+            "licence": corpus.licence,
+            "source": corpus.source,
+            "decisions": list(encoded.decisions),
+            "digest": corpus.digest(),
+        }
+    )
+
+
+def train_model(job: Job) -> dict[str, Any]:
+    """Train, record and store one model of a classification study."""
+    if job.spec.kind == "logistic":
+        return _fit_logistic(job)
+    torch.manual_seed(job.spec.seed)
+    return _train_proxy(job) if job.spec.kind == "proxy" else _train_classifier(job)
+
+
+def _train_classifier(job: Job) -> dict[str, Any]:
+    config, validation = job.run.config(), job.run.split("validation")
+    size, classes = len(job.run.vocabulary()), _classes(job.run)
+    model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind]).to(job.device)
+
+    def see(step: int) -> dict[str, float]:
+        seen = record(model, validation)
+        write_step(job.folder.trace_folder, step, seen)
+        return {"accuracy": seen.accuracy, "loss": seen.loss}
+
+    batches = training_batches(job.run.split("train"), config.train.batch_size, job.spec.seed, device=job.device)
+    return train_recorded(job, model, batches, config.train, see)
+
+
+def _train_proxy(job: Job) -> dict[str, Any]:
+    config, validation = job.run.config().proxy, job.run.split("validation")
+    model = BagOfWordsProxy(len(job.run.vocabulary()), _classes(job.run), config.width).to(job.device)
+    batches = training_batches(job.run.split("train"), config.train.batch_size, job.spec.seed, device=job.device)
+    step, table = train_proxy(
+        job,
+        model,
+        batches,
+        config.train,
+        lambda: _evaluate_proxy(model, validation, job.device),
+        lambda: model.word_log_odds().cpu().numpy(),
+    )
+    write_step(job.folder.trace_folder, step, probe_snapshot(table, validation))
+    return {"best_step": step}
+
+
+def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.device) -> dict[str, float]:
+    loss = correct = 0.0
+    with torch.no_grad():
+        for batch in evaluation_batches(split, max_tokens=65536, device=device):
+            logits = model(batch.tokens, batch.mask)
+            loss += nll(logits, batch.labels).sum().item()
+            correct += (predict(logits) == batch.labels).sum().item()
+    return {"accuracy": correct / len(split), "loss": loss / len(split)}
+
+
+def _fit_logistic(job: Job) -> dict[str, Any]:
+    run, validation = job.run, job.run.split("validation")
+    probe = logistic_probe(run.split("train"), validation, len(run.vocabulary()), _classes(run))
+    write_step(job.folder.trace_folder, 0, probe_snapshot(probe.word_log_odds, validation))
+    job.folder.save_metrics([{"step": 0, "accuracy": probe.accuracy}])
+    job.report({"model": job.spec.name, "step": 1, "steps": 1, "accuracy": probe.accuracy})
+    return {"best_step": 0, "inverse_penalty": probe.inverse_penalty}
+
+
+def _classes(run: Run) -> int:
+    return len(run.data_summary()["labels"])

@@ -1,0 +1,146 @@
+"""A study of translation: its data, and how each of its models is trained."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.config import AttentionMode, StudyConfig
+from heedful.data.batch import evaluation_batches, training_batches
+from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
+from heedful.errors import DataError
+from heedful.measure.bleu import corpus_bleu
+from heedful.model.decode import translate
+from heedful.model.lexicon import ibm_model_1
+from heedful.model.proxy import BagOfWordsProxy
+from heedful.model.translator import Translator
+from heedful.studies.run import SPLITS, Run
+from heedful.studies.training import Job, train_proxy, train_recorded
+from heedful.trace.record_pairs import record_lexicon, record_pairs, record_proxy
+from heedful.trace.store import write_step
+
+_MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
+
+
+def prepare(run: Run, config: StudyConfig, corpus: ParallelCorpus) -> None:
+    """Cut sentences into subwords, and keep what the models will be given."""
+    decisions = list(corpus.decisions)
+    train = _sample("train", corpus.train, config.max_train, decisions)
+    tokeniser, said = fit_tokeniser(corpus, config.subwords)
+    decisions += said
+    chosen = {"train": train, "validation": _sample("validation", corpus.validation, config.max_validation, decisions)}
+    chosen["test"] = corpus.test
+    encoded = {name: _encode(name, chosen[name], tokeniser, config.max_length, decisions) for name in SPLITS}
+    if len(encoded["validation"]) < 2:
+        raise DataError(f"{corpus.name}: {len(encoded['validation'])} validation pairs; a study needs two or more")
+    for name, pairs in encoded.items():
+        pairs.save(run.data_path(f"{name}.parquet"))
+    tokeniser.save(run.data_path("vocabulary.json" if isinstance(tokeniser, Words) else "subwords.model"))
+    run.save_data_summary(
+        {
+            "name": corpus.name,
+            "languages": [corpus.source_language, corpus.target_language],
+            "labels": [],
+            **{name: len(pairs) for name, pairs in encoded.items()},
+            "vocabulary": len(tokeniser),
+            "median_length": float(np.median(encoded["validation"].source.lengths)),
+            "gold": encoded["validation"].alignments is not None,
+            "licence": corpus.licence,
+            "source": corpus.source,
+            "decisions": decisions,
+            "digest": corpus.digest(),
+        }
+    )
+
+
+def train_model(job: Job) -> dict[str, Any]:
+    """Train, record and store one model of a translation study."""
+    if job.spec.kind == "lexicon":
+        return _count_words(job)
+    torch.manual_seed(job.spec.seed)
+    return _train_proxy(job) if job.spec.kind == "proxy" else _train_translator(job)
+
+
+def _train_translator(job: Job) -> dict[str, Any]:
+    config, validation, tokeniser = job.run.config(), job.run.pairs("validation"), job.run.tokeniser()
+    references = [tokeniser.decode(target) for target in validation.target]
+    model = Translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
+    signature = ""
+
+    def see(step: int) -> dict[str, float]:
+        nonlocal signature
+        seen = record_pairs(model, validation)
+        write_step(job.folder.trace_folder, step, seen)
+        bleu = corpus_bleu([tokeniser.decode(ids) for ids in translate(model, validation)], references)
+        signature = bleu.signature
+        return {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
+
+    batches = training_batches(job.run.pairs("train"), config.train.batch_size, job.spec.seed, device=job.device)
+    return train_recorded(job, model, batches, config.train, see) | {"bleu_signature": signature}
+
+
+def _train_proxy(job: Job) -> dict[str, Any]:
+    config, validation = job.run.config().proxy, job.run.pairs("validation")
+    size = len(job.run.tokeniser())
+    model = BagOfWordsProxy(size, size, config.width).to(job.device)
+    batches = training_batches(job.run.pairs("train"), config.train.batch_size, job.spec.seed, device=job.device)
+    step, seen = train_proxy(
+        job,
+        model,
+        batches,
+        config.train,
+        lambda: _evaluate_proxy(model, validation, job.device),
+        lambda: record_proxy(model, validation),
+    )
+    write_step(job.folder.trace_folder, step, seen)
+    return {"best_step": step}
+
+
+def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.device) -> dict[str, float]:
+    loss, correct, words = 0.0, 0, 0
+    with torch.no_grad():
+        for batch in evaluation_batches(pairs, device=device):
+            logits = model(batch.source, batch.source_mask)
+            log_p = logits.log_softmax(-1).gather(1, batch.target_out)
+            loss -= log_p[batch.target_mask].sum().item()
+            guess = logits.argmax(-1, keepdim=True).expand_as(batch.target_out)
+            correct += int((guess == batch.target_out)[batch.target_mask].sum())
+            words += int(batch.target_mask.sum())
+    return {"accuracy": correct / words, "loss": loss / words}
+
+
+def _count_words(job: Job) -> dict[str, Any]:
+    """IBM Model 1: step k is its k-th iteration; the first is the paper's count table (snell2021, Eqs 16–19)."""
+    train, validation, size = job.run.pairs("train"), job.run.pairs("validation"), len(job.run.tokeniser())
+    metrics = []
+    for k in range(1, EM_ITERATIONS + 1):
+        lexicon = ibm_model_1(train.source, train.outputs, k, source_size=size, target_size=size)
+        write_step(job.folder.trace_folder, k, record_lexicon(lexicon, validation))
+        words = len(train.outputs.values)
+        metrics.append({"step": k, "loss": -lexicon.log_likelihood[-1] / words, "accuracy": None})
+        job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": metrics[-1]["loss"]})
+    job.folder.save_metrics(metrics)
+    return {"best_step": 1}
+
+
+EM_ITERATIONS = 5
+
+
+def _sample(name: str, split: ParallelSplit, size: int | None, decisions: list[str]) -> ParallelSplit:
+    if size is None or size >= len(split):
+        return split
+    decisions.append(f"{name}: {size:,} of {len(split):,} pairs sampled, seed 0")
+    return split.take(np.sort(np.random.default_rng(0).permutation(len(split))[:size]))
+
+
+def _encode(
+    name: str, split: ParallelSplit, tokeniser: Tokeniser, max_length: int, decisions: list[str]
+) -> EncodedPairs:
+    """Pairs with a side longer than `max_length` are left out, and counted: cut sentences are no translations."""
+    encoded = encode_pairs(split, tokeniser)
+    fits = np.flatnonzero(np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length + 2)
+    if len(fits) == len(split):
+        return encoded
+    decisions.append(f"{name}: {len(split) - len(fits):,} of {len(split):,} pairs longer than {max_length} left out")
+    return encode_pairs(split.take(fits), tokeniser)
