@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import entmax
 import torch
-from case import Case, Point
+from benchmarks.case import Case, Point
 from torch import Tensor
 
 from heedful.model import projection

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from case import Case, Point
+from benchmarks.case import Case, Point
 from scipy import stats
 
 from heedful.measure.rank import kendall_tau_b

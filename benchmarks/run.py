@@ -1,6 +1,6 @@
 """Every performance figure: ours and the peer's in one process, on one thread, in turn.
 
-    python benchmarks/run.py [--only rank] [--quick]
+    python -m benchmarks.run [--only rank] [--quick]
 
 A subject is a module beside this one whose `cases(quick)` yields `Case`s and whose `growth()`, if any, `Point`s.
 Writes results/benchmarks.json and, from it, docs/performance.md; a quick run only prints.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from case import Case, Point
+from benchmarks.case import Case, Point
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "benchmarks.json"
@@ -30,7 +30,7 @@ PACKAGES = ("numpy", "scipy", "numba", "torch", "entmax")
 
 
 def main() -> None:
-    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("run", "case"))
+    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "case", "run"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=subjects, help="one subject; the others keep what was measured before")
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
@@ -41,7 +41,7 @@ def main() -> None:
     rows = [row for row in known["rows"] if options.only and row["subject"] != options.only]
     growth = [row for row in known["growth"] if options.only and row["subject"] != options.only]
     for subject in [options.only] if options.only else subjects:
-        module = importlib.import_module(subject)
+        module = importlib.import_module(f"benchmarks.{subject}")
         for case in module.cases(options.quick):
             rows.append({"subject": subject, **race(case, rounds=3 if options.quick else 41)})
             print("{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (bar {bar:g}×)".format(**rows[-1]))
@@ -86,7 +86,7 @@ def cost(point: Point) -> dict[str, Any]:
     point.run()
     peak = peak_mb(point.run)
     n = calls_in(point.run, seconds=0.03)
-    taken = statistics.median(seconds_per_call(point.run, n) for _ in range(5))
+    taken = statistics.median(seconds_per_call(point.run, n) for _ in range(9))
     return {"work": point.work, "size": point.size, "ms": 1e3 * taken, "peak_mb": peak}
 
 
@@ -134,8 +134,8 @@ def page(report: dict[str, Any]) -> str:
     lines = [
         "# How fast",
         "",
-        "Written by `python benchmarks/run.py`; do not edit. Ours and the peer's run in turn, in one process on one",
-        f"thread; medians. {host['cpu']}, {host['cores']} cores, {host['system']}, Python {host['python']}; {versions}.",
+        "Written by `make bench`; do not edit. Ours and the peer's run in turn, in one process on one thread; medians.",
+        f"{host['cpu']}, {host['cores']} cores, {host['system']}, Python {host['python']}; {versions}.",
         "",
         "| work | ours, ms | peer | peer, ms | ratio | at least | |",
         "|---|--:|---|--:|--:|--:|---|",

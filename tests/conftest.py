@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from heedful.budgets import study_preset
 from heedful.data.corpus import Corpus, Split
 from heedful.studies.study import run_study
+
+torch.set_num_threads(1)  # idle threads that spin cost more than they bring when tests run side by side
 
 HOSTILE = (
     "<script>alert(1)</script> is a good film",

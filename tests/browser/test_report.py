@@ -31,9 +31,9 @@ HOSTILE_WORDS = [
     "<img src=x onerror=alert(2)>",
     '"quotes"\'',
     "{{7*7}}",
-    "w" * 10_000,
-    "فيلم",
-    "👩‍👩‍👧",
+    "x" * 10_000,
+    "فيلمان",
+    "👩‍👩‍👦",
 ]
 
 pytestmark = [
@@ -210,7 +210,9 @@ def test_another_model_and_two_side_by_side(opened):
 
 
 def test_more_examples_and_numbers(opened):
-    by_id(opened, "more").click()
+    more = by_id(opened, "more")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", more)
+    more.click()
     settle(opened)
     assert len(titles(opened)) == 20
     opened.execute_script("document.querySelector('.example details').open = true")

@@ -50,7 +50,8 @@ def parse_links(line: str, *, first: int = 0, where: str = "") -> Alignment:
     >>> str(parse_links("1-1 2p3", first=1))
     '0-0 1p2'
     """
-    sure, possible = set(), set()
+    sure: set[Link] = set()
+    possible: set[Link] = set()
     for item in line.split():
         match = _LINK.fullmatch(item)
         if match is None:
@@ -87,7 +88,9 @@ def read_alignments(path: str | Path, *, first: int | None = None, count: int | 
     return found
 
 
-def check_alignments(alignments: Iterable[Alignment], sources: Iterable[int], targets: Iterable[int], name: str) -> None:
+def check_alignments(
+    alignments: Iterable[Alignment], sources: Iterable[int], targets: Iterable[int], name: str
+) -> None:
     """Refuse links that point past the end of their sentences, whose lengths are given.
 
     >>> check_alignments([Alignment.of([(2, 0)])], [2], [1], "gold.wa")

@@ -40,7 +40,11 @@ class Phrase(NamedTuple):
 
 
 # Masculine, feminine, neuter, plural.
-DEFINITE = {"nom": ("der", "die", "das", "die"), "acc": ("den", "die", "das", "die"), "dat": ("dem", "der", "dem", "den")}
+DEFINITE = {
+    "nom": ("der", "die", "das", "die"),
+    "acc": ("den", "die", "das", "die"),
+    "dat": ("dem", "der", "dem", "den"),
+}
 _EIN = {"nom": ("", "e", "", "e"), "acc": ("en", "e", "", "e"), "dat": ("em", "er", "em", "en")}
 _DIES = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"), "dat": ("em", "er", "em", "en")}
 _WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en", "en", "en", "en")}

@@ -50,7 +50,9 @@ def german_verb(verb: Verb, tense: str, modal: str, person: int, number: str, fi
     return German(verb.prefix + finite, "") if final else German(finite, verb.prefix)
 
 
-def english_verb(verb: Verb, tense: str, modal: str, person: int, number: str, negated: bool, question: bool) -> English:
+def english_verb(
+    verb: Verb, tense: str, modal: str, person: int, number: str, negated: bool, question: bool
+) -> English:
     """The English verb: past for the German perfect, "do" where English needs it.
 
     >>> from heedful.data.grammar_words import verb
@@ -93,7 +95,7 @@ def _present(infinitive: str, third: str, person: int, number: str) -> str:
         return infinitive.removesuffix("n").removesuffix("e") + "e"
     if person == 3:
         return third
-    stem = third.removesuffix("t")
+    stem = third if third.endswith("tt") else third.removesuffix("t")  # betritt has its t in the stem
     return third if stem.endswith(("s", "ß", "z")) else stem + "st"
 
 

@@ -1,10 +1,11 @@
 """The words of the toy language: German and English, a few hundred of each.
 
-Nouns are `gender singular plural = singular plural`; `*` marks the German nouns that take -(e)n outside the nominative.
-Adjectives are `German(stem if it differs) = English`. Verbs are `prefix|infinitive third-person participle = base past`,
-with `!` where the perfect takes "sein", `_` before an English particle and `~` before an English preposition.
+Nouns are `gender singular plural = singular plural`; `*` marks German nouns that take -(e)n outside the nominative.
+Adjectives are `German(stem if it differs)=English`. Verbs are `prefix|infinitive third participle = base past`, with
+`!` where the perfect takes "sein", `_` before an English particle and `~` before an English preposition.
 """
 
+import re
 from typing import NamedTuple
 
 
@@ -19,7 +20,7 @@ class Noun(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb of both languages; `prefix` is the German separable one; an English pronoun stands before the `particle`."""
+    """A verb of both languages; the German `prefix` is separable; English pronouns stand before the `particle`."""
 
     prefix: str
     infinitive: str
@@ -34,16 +35,18 @@ class Verb(NamedTuple):
 
 _NOUNS = {
     "person": """
-m Mann Männer = man men; f Frau Frauen = woman women; n Kind Kinder = child children; m Lehrer Lehrer = teacher teachers
-m Arzt Ärzte = doctor doctors; m* Junge Jungen = boy boys; n Mädchen Mädchen = girl girls; m Freund Freunde = friend friends
-f Schwester Schwestern = sister sisters; m Bruder Brüder = brother brothers; f Mutter Mütter = mother mothers
-m Vater Väter = father fathers; m* Bauer Bauern = farmer farmers; m Koch Köche = cook cooks; m König Könige = king kings
+m Mann Männer = man men; f Frau Frauen = woman women; n Kind Kinder = child children
+m Lehrer Lehrer = teacher teachers; m Arzt Ärzte = doctor doctors; m* Junge Jungen = boy boys
+n Mädchen Mädchen = girl girls; m Freund Freunde = friend friends; f Schwester Schwestern = sister sisters
+m Bruder Brüder = brother brothers; f Mutter Mütter = mother mothers; m Vater Väter = father fathers
+m* Bauer Bauern = farmer farmers; m Koch Köche = cook cooks; m König Könige = king kings
 f Königin Königinnen = queen queens; m* Student Studenten = student students; f Tante Tanten = aunt aunts
 m Onkel Onkel = uncle uncles; m* Nachbar Nachbarn = neighbour neighbours; m Gast Gäste = guest guests
-m Richter Richter = judge judges; f Krankenschwester Krankenschwestern = nurse nurses; m Fahrer Fahrer = driver drivers
-m Sänger Sänger = singer singers; m* Soldat Soldaten = soldier soldiers; m Maler Maler = painter painters
-m Bäcker Bäcker = baker bakers; m Dieb Diebe = thief thieves; f Prinzessin Prinzessinnen = princess princesses
-m* Kunde Kunden = customer customers; m Schüler Schüler = pupil pupils""",
+m Richter Richter = judge judges; f Krankenschwester Krankenschwestern = nurse nurses
+m Fahrer Fahrer = driver drivers; m Sänger Sänger = singer singers; m* Soldat Soldaten = soldier soldiers
+m Maler Maler = painter painters; m Bäcker Bäcker = baker bakers; m Dieb Diebe = thief thieves
+f Prinzessin Prinzessinnen = princess princesses; m* Kunde Kunden = customer customers
+m Schüler Schüler = pupil pupils""",
     "animal": """
 m Hund Hunde = dog dogs; f Katze Katzen = cat cats; n Pferd Pferde = horse horses; m Vogel Vögel = bird birds
 f Kuh Kühe = cow cows; n Schaf Schafe = sheep sheep; f Maus Mäuse = mouse mice; m Fuchs Füchse = fox foxes
@@ -52,83 +55,110 @@ n Huhn Hühner = chicken chickens; f Ziege Ziegen = goat goats; m Wolf Wölfe = 
 n Kaninchen Kaninchen = rabbit rabbits; m Frosch Frösche = frog frogs""",
     "thing": """
 n Buch Bücher = book books; m Brief Briefe = letter letters; f Zeitung Zeitungen = newspaper newspapers
-n Bild Bilder = picture pictures; m Tisch Tische = table tables; m Stuhl Stühle = chair chairs; f Tasche Taschen = bag bags
-m Schlüssel Schlüssel = key keys; n Auto Autos = car cars; n Fahrrad Fahrräder = bicycle bicycles; m Ball Bälle = ball balls
-f Lampe Lampen = lamp lamps; f Uhr Uhren = clock clocks; n Messer Messer = knife knives; n Glas Gläser = glass glasses
+n Bild Bilder = picture pictures; m Tisch Tische = table tables; m Stuhl Stühle = chair chairs
+f Tasche Taschen = bag bags; m Schlüssel Schlüssel = key keys; n Auto Autos = car cars
+n Fahrrad Fahrräder = bicycle bicycles; m Ball Bälle = ball balls; f Lampe Lampen = lamp lamps
+f Uhr Uhren = clock clocks; n Messer Messer = knife knives; n Glas Gläser = glass glasses
 m Teller Teller = plate plates; f Flasche Flaschen = bottle bottles; m Koffer Koffer = suitcase suitcases
 m Korb Körbe = basket baskets; m Stein Steine = stone stones; f Kerze Kerzen = candle candles
 n Geschenk Geschenke = present presents; m Spiegel Spiegel = mirror mirrors; m Löffel Löffel = spoon spoons
-f Decke Decken = blanket blankets; n Kissen Kissen = pillow pillows; m Ring Ringe = ring rings; f Blume Blumen = flower flowers
-m Regenschirm Regenschirme = umbrella umbrellas""",
+f Decke Decken = blanket blankets; n Kissen Kissen = pillow pillows; m Ring Ringe = ring rings
+f Blume Blumen = flower flowers; m Regenschirm Regenschirme = umbrella umbrellas""",
     "clothing": """
 n Hemd Hemden = shirt shirts; m Mantel Mäntel = coat coats; m Hut Hüte = hat hats; m Schuh Schuhe = shoe shoes
-n Kleid Kleider = dress dresses; f Jacke Jacken = jacket jackets; m Rock Röcke = skirt skirts; m Schal Schals = scarf scarves""",
+n Kleid Kleider = dress dresses; f Jacke Jacken = jacket jackets; m Rock Röcke = skirt skirts
+m Schal Schals = scarf scarves""",
     "food": """
 m Apfel Äpfel = apple apples; f Birne Birnen = pear pears; m Kuchen Kuchen = cake cakes; n Ei Eier = egg eggs
 f Suppe Suppen = soup soups; f Kartoffel Kartoffeln = potato potatoes; f Tomate Tomaten = tomato tomatoes
 f Kirsche Kirschen = cherry cherries; f Erdbeere Erdbeeren = strawberry strawberries
-m Pfannkuchen Pfannkuchen = pancake pancakes; f Wurst Würste = sausage sausages; f Zwiebel Zwiebeln = onion onions
-f Banane Bananen = banana bananas""",
+m Pfannkuchen Pfannkuchen = pancake pancakes; f Wurst Würste = sausage sausages
+f Zwiebel Zwiebeln = onion onions; f Banane Bananen = banana bananas""",
     "place": """
-m Garten Gärten = garden gardens; n Haus Häuser = house houses; f Stadt Städte = city cities; m Wald Wälder = forest forests
-f Schule Schulen = school schools; m Park Parks = park parks; f Küche Küchen = kitchen kitchens; n Dorf Dörfer = village villages
-f Kirche Kirchen = church churches; n Zimmer Zimmer = room rooms; m Keller Keller = cellar cellars
-n Museum Museen = museum museums; f Bibliothek Bibliotheken = library libraries; n Hotel Hotels = hotel hotels
+m Garten Gärten = garden gardens; n Haus Häuser = house houses; f Stadt Städte = city cities
+m Wald Wälder = forest forests; f Schule Schulen = school schools; m Park Parks = park parks
+f Küche Küchen = kitchen kitchens; n Dorf Dörfer = village villages; f Kirche Kirchen = church churches
+n Zimmer Zimmer = room rooms; m Keller Keller = cellar cellars; n Museum Museen = museum museums
+f Bibliothek Bibliotheken = library libraries; n Hotel Hotels = hotel hotels
 n Restaurant Restaurants = restaurant restaurants; m Hof Höfe = yard yards; n Schloss Schlösser = castle castles
 m Laden Läden = shop shops""",
 }
 
 _ADJECTIVES = {
-    "person": "alt=old jung=young klein=small groß=big freundlich=friendly müde(müd)=tired glücklich=happy traurig=sad "
-    "klug=clever stark=strong schwach=weak reich=rich arm=poor berühmt=famous nett=nice ruhig=quiet faul=lazy mutig=brave "
-    "höflich=polite hungrig=hungry krank=ill",
-    "animal": "alt=old jung=young klein=small groß=big müde(müd)=tired schwarz=black weiß=white braun=brown grau=grey "
-    "dick=fat hungrig=hungry wild=wild schnell=fast",
-    "thing": "alt=old neu=new klein=small groß=big rot=red blau=blue grün=green gelb=yellow schwarz=black weiß=white "
-    "schwer=heavy leicht=light teuer(teur)=expensive billig=cheap schön=beautiful schmutzig=dirty sauber=clean kaputt=broken",
-    "clothing": "alt=old neu=new rot=red blau=blue grün=green gelb=yellow schwarz=black weiß=white teuer(teur)=expensive "
-    "billig=cheap schön=beautiful schmutzig=dirty sauber=clean warm=warm",
-    "food": "frisch=fresh süß=sweet kalt=cold warm=warm heiß=hot groß=big klein=small lecker=delicious billig=cheap",
-    "place": "alt=old neu=new groß=big klein=small ruhig=quiet dunkel(dunkl)=dark schön=beautiful leer=empty hell=bright "
-    "schmutzig=dirty",
+    "person": """
+alt=old jung=young klein=small groß=big freundlich=friendly müde(müd)=tired glücklich=happy traurig=sad
+klug=clever stark=strong schwach=weak reich=rich arm=poor berühmt=famous nett=nice ruhig=quiet faul=lazy
+mutig=brave höflich=polite hungrig=hungry krank=ill""",
+    "animal": """
+alt=old jung=young klein=small groß=big müde(müd)=tired schwarz=black weiß=white braun=brown grau=grey dick=fat
+hungrig=hungry wild=wild schnell=fast""",
+    "thing": """
+alt=old neu=new klein=small groß=big rot=red blau=blue grün=green gelb=yellow schwarz=black weiß=white
+schwer=heavy leicht=light teuer(teur)=expensive billig=cheap schön=beautiful schmutzig=dirty sauber=clean
+kaputt=broken""",
+    "clothing": """
+alt=old neu=new rot=red blau=blue grün=green gelb=yellow schwarz=black weiß=white teuer(teur)=expensive
+billig=cheap schön=beautiful schmutzig=dirty sauber=clean warm=warm""",
+    "food": """
+frisch=fresh süß=sweet kalt=cold warm=warm heiß=hot groß=big klein=small lecker=delicious billig=cheap""",
+    "place": """
+alt=old neu=new groß=big klein=small ruhig=quiet dunkel(dunkl)=dark schön=beautiful leer=empty hell=bright
+schmutzig=dirty""",
 }
 
-# (kind of subject, kind of object) → verbs; "animate" is a person or an animal, "object" anything that can be held.
+# Kinds of subject and object → verbs; "animate" is a person or an animal, "object" anything that can be held.
 _VERBS = {
-    ("animate", ""): "schlafen schläft geschlafen = sleep slept; sitzen sitzt gesessen = sit sat; stehen steht gestanden = stand stood; "
-    "!laufen läuft gelaufen = run ran; warten wartet gewartet = wait waited; auf|!wachen wacht gewacht = wake_up woke; ein|!schlafen schläft geschlafen = "
-    "fall_asleep fell; weg|!laufen läuft gelaufen = run_away ran; zurück|!kommen kommt gekommen = come_back came",
-    ("person", ""): "lachen lacht gelacht = laugh laughed; singen singt gesungen = sing sang; tanzen tanzt getanzt = dance danced; "
-    "arbeiten arbeitet gearbeitet = work worked; weinen weint geweint = cry cried; auf|!stehen steht gestanden = get_up got; "
-    "an|!kommen kommt gekommen = arrive arrived; ein|kaufen kauft gekauft = shop shopped; schwimmen schwimmt geschwommen = "
-    "swim swam",
-    ("animate", "animate"): "sehen sieht gesehen = see saw; hören hört gehört = hear heard; suchen sucht gesucht = look~for looked; "
-    "finden findet gefunden = find found",
-    ("person", "animate"): "lieben liebt geliebt = love loved; malen malt gemalt = paint painted; retten rettet gerettet = "
-    "save saved; vergessen vergisst vergessen = forget forgot",
-    ("person", "person"): "kennen kennt gekannt = know knew; fragen fragt gefragt = ask asked; besuchen besucht besucht = "
-    "visit visited; ab|holen holt geholt = pick_up picked; an|rufen ruft gerufen = call called; ein|laden lädt geladen = "
-    "invite invited",
-    ("person", "place"): "verlassen verlässt verlassen = leave left; betreten betritt betreten = enter entered; "
-    "putzen putzt geputzt = clean cleaned",
-    ("animal", "animal"): "jagen jagt gejagt = chase chased; beißen beißt gebissen = bite bit",
-    ("person", "object"): "kaufen kauft gekauft = buy bought; verkaufen verkauft verkauft = sell sold; tragen trägt getragen = "
-    "carry carried; holen holt geholt = fetch fetched; weg|werfen wirft geworfen = throw_away threw; mit|bringen bringt gebracht = "
-    "bring brought; waschen wäscht gewaschen = wash washed; stehlen stiehlt gestohlen = steal stole; verlieren verliert verloren = "
-    "lose lost; ein|packen packt gepackt = pack packed; brauchen braucht gebraucht = need needed",
-    ("person", "clothing"): "an|ziehen zieht gezogen = put_on put; aus|ziehen zieht gezogen = take_off took; "
-    "nähen näht genäht = sew sewed",
-    ("animate", "food"): "essen isst gegessen = eat ate; riechen riecht gerochen = smell smelled",
-    ("person", "food"): "kochen kocht gekocht = cook cooked; schneiden schneidet geschnitten = cut cut; "
-    "bestellen bestellt bestellt = order ordered; auf|essen isst gegessen = eat_up ate",
-    ("person", "dative"): "helfen hilft geholfen = help helped; danken dankt gedankt = thank thanked; antworten antwortet "
-    "geantwortet = answer answered; vertrauen vertraut vertraut = trust trusted; zu|hören hört gehört = listen~to listened",
-    ("person", "gift"): "geben gibt gegeben = give gave; zeigen zeigt gezeigt = show showed; schicken schickt geschickt = "
-    "send sent; bringen bringt gebracht = bring brought; leihen leiht geliehen = lend lent",
-    ("animate", "goal"): "!gehen geht gegangen = go went; !laufen läuft gelaufen = run ran; !springen springt gesprungen = "
-    "jump jumped",
-    ("person", "that"): "sagen sagt gesagt = say said; glauben glaubt geglaubt = believe believed; hoffen hofft gehofft = "
-    "hope hoped; denken denkt gedacht = think thought; wissen weiß gewusst = know knew",
+    "animate": """
+schlafen schläft geschlafen = sleep slept; sitzen sitzt gesessen = sit sat; stehen steht gestanden = stand stood
+!laufen läuft gelaufen = run ran; warten wartet gewartet = wait waited; auf|!wachen wacht gewacht = wake_up woke
+ein|!schlafen schläft geschlafen = fall_asleep fell; weg|!laufen läuft gelaufen = run_away ran
+zurück|!kommen kommt gekommen = come_back came""",
+    "person": """
+lachen lacht gelacht = laugh laughed; singen singt gesungen = sing sang; tanzen tanzt getanzt = dance danced
+arbeiten arbeitet gearbeitet = work worked; weinen weint geweint = cry cried
+auf|!stehen steht gestanden = get_up got; an|!kommen kommt gekommen = arrive arrived
+ein|kaufen kauft gekauft = shop shopped; schwimmen schwimmt geschwommen = swim swam""",
+    "animate animate": """
+sehen sieht gesehen = see saw; hören hört gehört = hear heard; suchen sucht gesucht = look~for looked
+finden findet gefunden = find found""",
+    "person animate": """
+lieben liebt geliebt = love loved; malen malt gemalt = paint painted; retten rettet gerettet = save saved
+vergessen vergisst vergessen = forget forgot""",
+    "person person": """
+kennen kennt gekannt = know knew; fragen fragt gefragt = ask asked; besuchen besucht besucht = visit visited
+ab|holen holt geholt = pick_up picked; an|rufen ruft gerufen = call called
+ein|laden lädt geladen = invite invited""",
+    "person place": """
+verlassen verlässt verlassen = leave left; betreten betritt betreten = enter entered
+putzen putzt geputzt = clean cleaned""",
+    "animal animal": """
+jagen jagt gejagt = chase chased; beißen beißt gebissen = bite bit""",
+    "person object": """
+kaufen kauft gekauft = buy bought; verkaufen verkauft verkauft = sell sold
+tragen trägt getragen = carry carried; holen holt geholt = fetch fetched
+weg|werfen wirft geworfen = throw_away threw; mit|bringen bringt gebracht = bring brought
+waschen wäscht gewaschen = wash washed; stehlen stiehlt gestohlen = steal stole
+verlieren verliert verloren = lose lost; ein|packen packt gepackt = pack packed
+brauchen braucht gebraucht = need needed""",
+    "person clothing": """
+an|ziehen zieht gezogen = put_on put; aus|ziehen zieht gezogen = take_off took; nähen näht genäht = sew sewed""",
+    "animate food": """
+essen isst gegessen = eat ate; riechen riecht gerochen = smell smelled""",
+    "person food": """
+kochen kocht gekocht = cook cooked; schneiden schneidet geschnitten = cut cut
+bestellen bestellt bestellt = order ordered; auf|essen isst gegessen = eat_up ate""",
+    "person dative": """
+helfen hilft geholfen = help helped; danken dankt gedankt = thank thanked
+antworten antwortet geantwortet = answer answered; vertrauen vertraut vertraut = trust trusted
+zu|hören hört gehört = listen~to listened""",
+    "person gift": """
+geben gibt gegeben = give gave; zeigen zeigt gezeigt = show showed; schicken schickt geschickt = send sent
+bringen bringt gebracht = bring brought; leihen leiht geliehen = lend lent""",
+    "animate goal": """
+!gehen geht gegangen = go went; !laufen läuft gelaufen = run ran; !springen springt gesprungen = jump jumped""",
+    "person that": """
+sagen sagt gesagt = say said; glauben glaubt geglaubt = believe believed; hoffen hofft gehofft = hope hoped
+denken denkt gedacht = think thought; wissen weiß gewusst = know knew""",
 }
 
 # (verb, German preposition, its case, English preposition, kind of object)
@@ -208,4 +238,4 @@ def verb(text: str) -> Verb:
 
 NOUNS = _nouns()
 ADJECTIVES = _adjectives()
-VERBS = {frame: tuple(verb(entry) for entry in text.split(";")) for frame, text in _VERBS.items()}
+VERBS = {frame: tuple(verb(entry) for entry in re.split(r"[;\n]", text.strip())) for frame, text in _VERBS.items()}

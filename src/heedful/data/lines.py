@@ -1,4 +1,4 @@
-"""A plain text file becomes lines, none lost and none added, so that line n of one file stays beside line n of another."""
+"""A plain text file becomes lines, none lost and none added: line n of one file stays beside line n of another."""
 
 import gzip
 import zlib

@@ -20,7 +20,7 @@ SHA256 = {
     "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
     "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
 }
-PARTS = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+PARTS = ("train", "val", "test_2016_flickr")
 
 
 def multi30k(direction: str = "de-en", root: Path | None = None) -> ParallelCorpus:
@@ -35,15 +35,26 @@ def multi30k(direction: str = "de-en", root: Path | None = None) -> ParallelCorp
     folder = (data_directory() if root is None else root) / FOLDER
     for name, digest in SHA256.items():
         if not (folder / name).is_file():
-            raise DataError(f"multi30k: {name} is not in {folder}; get it from {SOURCE}, or point HEEDFUL_DATA at a mirror")
+            raise DataError(
+                f"multi30k: {name} is not in {folder}; get it from {SOURCE}, or point HEEDFUL_DATA at a mirror"
+            )
         if sha256(folder / name) != digest:
             raise DataError(f"multi30k: {folder / name} has not the checksum it should have; get it anew from {SOURCE}")
-    splits, decisions = {}, []
-    for split, stem in PARTS.items():
+    splits: list[ParallelSplit] = []
+    decisions: list[str] = []
+    for stem in PARTS:
         pairs = pairs_of_files(folder / f"{stem}.de.gz", folder / f"{stem}.en.gz", drop_numerical=False)
-        splits[split] = ParallelSplit(pairs.sources, pairs.targets)
+        splits.append(ParallelSplit(pairs.sources, pairs.targets))
         decisions += pairs.decisions
     corpus = ParallelCorpus(
-        "multi30k", **splits, source_language="de", target_language="en", licence=LICENCE, source=SOURCE, decisions=tuple(decisions)
+        "multi30k",
+        splits[0],
+        splits[1],
+        splits[2],
+        source_language="de",
+        target_language="en",
+        licence=LICENCE,
+        source=SOURCE,
+        decisions=tuple(decisions),
     )
     return corpus if direction == "de-en" else corpus.reversed()

@@ -18,7 +18,7 @@ from heedful.errors import DataError
 
 @dataclass(frozen=True)
 class ParallelSplit:
-    """Source sentence m translates into target sentence m; `alignments` are gold word alignments, where there are any."""
+    """Source sentence m translates into target sentence m; `alignments` are gold word alignments, if there are any."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
@@ -114,8 +114,8 @@ def load_parallel(
     `load_parallel("train.de", "train.en")`, `load_parallel("pairs.tsv")`, `load_parallel("multi30k:en-de")`,
     `load_parallel("copy-vocab", size=1000)`. Columns are named, or found (`translation`; source and target; or the only
     two). `validation` and `test` are a table, or a pair of text files. What has no validation set of its own is split
-    80/10/10 (90/10 with a test set) under `seed`. Pairs with an empty side, and pairs of numbers alone (snell2021 A.5), are
-    left out and reported with their lines. `size` is the number of training pairs of a generated task.
+    80/10/10 (90/10 with a test set) under `seed`. Pairs with an empty side, and pairs of numbers alone (snell2021 A.5),
+    are left out and reported with their lines. `size` is the number of training pairs of a generated task.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -140,11 +140,13 @@ def load_parallel(
     elif hasattr(data, "column_names"):
         found, source = _hub(data, columns, drop_numerical), "a datasets.Dataset"
     else:
-        raise DataError(f"sentence pairs come from files, a datasets.Dataset or a name, not from a {type(data).__name__}")
+        raise DataError(
+            f"sentence pairs come from files, a datasets.Dataset or a name, not from a {type(data).__name__}"
+        )
     for name, given in (("validation", validation), ("test", test)):
         if given is not None:
-            pair = given if isinstance(given, tuple) else (given, None)
-            found[name] = _read(*pair, columns, drop_numerical)
+            first, second = given if isinstance(given, tuple) else (given, None)
+            found[name] = _read(first, second, columns, drop_numerical)
     return _assemble(found, source, seed)
 
 
@@ -166,7 +168,8 @@ def _read(first: str | Path, second: str | Path | None, columns: tuple[str | Non
         return pairs_of_files(path, Path(second).expanduser(), drop_numerical=drop)
     if format_of(path) is None:
         raise DataError(
-            f"{path}: one text file is half a corpus; give the other side's file too, or a table (.csv, .tsv, .jsonl, .parquet)"
+            f"{path}: one text file is half a corpus; give the file of the other side too, "
+            "or a table (.csv, .tsv, .jsonl, .parquet)"
         )
     return pairs_of_table(read_table(path), *columns, drop_numerical=drop)
 
@@ -184,7 +187,9 @@ def _hub(data: Any, columns: tuple[str | None, str | None], drop: bool) -> dict[
             )
             found[split] = pairs_of_table(table, *columns, drop_numerical=drop)
     if "train" not in found:
-        raise DataError(f"the dataset has no split 'train', only {', '.join(map(repr, splits))}; pass one of them alone")
+        raise DataError(
+            f"the dataset has no split 'train', only {', '.join(map(repr, splits))}; pass one of them alone"
+        )
     return found
 
 

@@ -161,7 +161,9 @@ class EncodedPairs:
 
         try:
             table = pq.read_table(path)
-            lists = {name: table[name].combine_chunks() for name in ("source", "target", "source_words", "target_words")}
+            lists = {
+                name: table[name].combine_chunks() for name in ("source", "target", "source_words", "target_words")
+            }
         except (OSError, KeyError, pa.ArrowException) as error:
             raise DataError(f"{path}: cannot be read as encoded pairs: {error}") from error
         source, target = (
@@ -171,8 +173,8 @@ class EncodedPairs:
         gold = None
         if "alignment" in table.column_names:
             gold = tuple(parse_links(line, where=str(path)) for line in table["alignment"].to_pylist())
-        words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
-        return cls(source, target, *words, gold)
+        source_words, target_words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
+        return cls(source, target, source_words, target_words, gold)
 
 
 def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:
@@ -189,7 +191,7 @@ def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords
     texts = list(sentences)
     if not any(text.strip() for text in texts):
         raise DataError("subwords need at least one training sentence with words")
-    options = {
+    options: dict[str, Any] = {
         "vocab_size": size,
         "pad_id": PAD,
         "unk_id": UNK,

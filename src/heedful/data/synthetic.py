@@ -15,7 +15,6 @@ from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
 from heedful.data.grammar import sentence_pairs
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.words import TokenRules
 from heedful.errors import DataError
 
 LENGTH = 40
@@ -55,15 +54,32 @@ class Example(NamedTuple):
 TASKS = {
     task.name: task
     for task in (
-        Task("copy-vocab", "translation", "copy 40 of 60 words in random order: co-occurrence tells words apart", 10_000),
-        Task("copy-permutation", "translation", "copy the same 40 words in random order: co-occurrence is constant", 10_000),
         Task(
-            "copy-mixture", "translation", "copy {1…40} or {41…80} in random order: co-occurrence is constant in each", 10_000
+            "copy-vocab", "translation", "copy 40 of 60 words in random order: co-occurrence tells words apart", 10_000
         ),
-        Task("permute", "translation", "40 of 60 words through one fixed permutation: learnable words, hard positions", 10_000),
+        Task(
+            "copy-permutation",
+            "translation",
+            "copy the same 40 words in random order: co-occurrence is constant",
+            10_000,
+        ),
+        Task(
+            "copy-mixture",
+            "translation",
+            "copy {1…40} or {41…80} in random order: co-occurrence is constant in each",
+            10_000,
+        ),
+        Task(
+            "permute",
+            "translation",
+            "40 of 60 words through one fixed permutation: learnable words, hard positions",
+            10_000,
+        ),
         Task("toy-de-en", "translation", "a German-English grammar with gold word alignments", 10_000),
         Task("keyword", "classification", "positive if and only if the word 1 occurs, once, among 40", 10_000),
-        Task("polarity", "classification", "10 of 1,000 neutral words and 2 of 50 positive or 50 negative ones", 10_000),
+        Task(
+            "polarity", "classification", "10 of 1,000 neutral words and 2 of 50 positive or 50 negative ones", 10_000
+        ),
     )
 }
 
@@ -143,18 +159,20 @@ def generated_pairs(name: str, *, size: int | None = None, seed: int = 0) -> Par
     (50, 100, True)
     """
     task = _task(name, "translation")
-    splits = {}
-    for k, (split, count) in enumerate(_sizes(task, size).items()):
+    splits = []
+    for k, count in enumerate(_sizes(task, size)):
         sources, targets, gold = zip(*itertools.islice(stream_pairs(name, seed=3 * seed + k), count), strict=True)
-        splits[split] = ParallelSplit(sources, targets, gold)
-    seen = set(zip(splits["train"].sources, splits["train"].targets, strict=True))
-    shared = sum(pair in seen for pair in zip(splits["test"].sources, splits["test"].targets, strict=True))
+        splits.append(ParallelSplit(sources, targets, gold))
+    train, validation, test = splits
+    seen = set(zip(train.sources, train.targets, strict=True))
+    shared = sum(pair in seen for pair in zip(test.sources, test.targets, strict=True))
     languages = ("de", "en") if name == "toy-de-en" else ("source", "target")
     return ParallelCorpus(
         name,
-        **splits,
-        source_language=languages[0],
-        target_language=languages[1],
+        train,
+        validation,
+        test,
+        *languages,
         licence="MIT",
         source=f"generated, seed {seed}",
         decisions=(f"{shared:,} test pairs are also in training; they are kept",) if shared else (),
@@ -169,12 +187,12 @@ def generated_texts(name: str, *, size: int | None = None, seed: int = 0) -> Cor
     ('negative', 'positive')
     """
     task = _task(name, "classification")
-    splits = {}
-    for k, (split, count) in enumerate(_sizes(task, size).items()):
+    splits = []
+    for k, count in enumerate(_sizes(task, size)):
         texts, labels = zip(*itertools.islice(stream_texts(name, seed=3 * seed + k), count), strict=True)
-        splits[split] = Split(texts, labels)
+        splits.append(Split(texts, labels))
     return Corpus(
-        name, ("negative", "positive"), **splits, rules=TokenRules(), licence="MIT", source=f"generated, seed {seed}"
+        name, ("negative", "positive"), splits[0], splits[1], splits[2], licence="MIT", source=f"generated, seed {seed}"
     )
 
 
@@ -198,11 +216,11 @@ def _polarity(rng: np.random.Generator) -> tuple[list[str], NDArray[np.int64]]:
     return [" ".join([spelt[x] for x in row]) for row in rows.tolist()], labels
 
 
-def _sizes(task: Task, size: int | None) -> dict[str, int]:
+def _sizes(task: Task, size: int | None) -> tuple[int, int, int]:
     count = task.size if size is None else size
     if count < 1:
         raise DataError(f"{task.name}: {count} training examples; at least one is needed")
-    return {"train": count, "validation": max(100, count // 10), "test": max(100, count // 10)}
+    return count, max(100, count // 10), max(100, count // 10)
 
 
 def _rng(name: str, seed: int) -> np.random.Generator:
@@ -214,4 +232,3 @@ def _task(name: str, kind: str) -> Task:
     if name not in fitting:
         raise DataError(f"there is no {kind} task {name!r}; there are {', '.join(fitting)}")
     return TASKS[name]
-

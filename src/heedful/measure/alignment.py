@@ -22,7 +22,7 @@ Links = Collection[Link]
 
 @dataclass(frozen=True, eq=False)
 class AlignmentScores:
-    """Corpus scores with their intervals (bootstrap over sentences), and the AER of each sentence (NaN: nothing to link)."""
+    """Scores of a corpus (intervals by bootstrap over sentences); the AER of each sentence (NaN: nothing to link)."""
 
     aer: Estimate
     precision: Estimate
@@ -90,7 +90,7 @@ def links_from_attention(
     ends = np.cumsum(lengths)
     return [
         frozenset((best[r], r - start) for r in range(start, end))
-        for start, end in zip(ends - lengths, ends, strict=True)
+        for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)
     ]
 
 

@@ -83,12 +83,13 @@ def _step(
 ) -> tuple[Float[Tensor, "N V"], tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]]]:
     states, state = model.decoder(model.embedding(word), state)
     context, _ = model.attend(states, hidden, mask)
-    return model.read(context, states)[:, 0].log_softmax(-1), state
+    logits = model.read(context, states)[:, 0]
+    logits[:, [PAD, BOS]] = -torch.inf
+    return logits.log_softmax(-1), state
 
 
 def _keep_finished(log_p: Float[Tensor, "N V"], done: Bool[Tensor, " N"]) -> Float[Tensor, "N V"]:
-    """A finished hypothesis can only go on with padding, at no cost; an unfinished one never with it."""
-    log_p[:, PAD] = -torch.inf
+    """A finished hypothesis can only go on with padding, at no cost."""
     log_p[done] = -torch.inf
     log_p[done, PAD] = 0.0
     return log_p

@@ -37,7 +37,7 @@ def index(values: Int32, offsets: Int64, order: Int64, size: int) -> tuple[Int64
 def count(
     start: Int64, sentence: Int32, targets: Int32, target_offsets: Int64, source_lengths: Int64, size: int
 ) -> tuple[Int32, Int64]:
-    """N_L(i, o): how often target word o met source word i in sources of length L; rows (i, L, o), sorted by i and L."""
+    """N_L(i, o): how often target word o met source word i in sources of length L; rows (i, L, o), by i and L."""
     cells = 0
     for m in sentence:
         cells += target_offsets[m + 1] - target_offsets[m]

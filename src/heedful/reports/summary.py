@@ -164,7 +164,8 @@ def plain_numbers(because: str) -> str:
 def _architecture(config: StudyConfig) -> str:
     if config.task == "translation":
         translator = config.translator
-        return f"{translator.embedding}-wide embedding, {translator.layers}-layer LSTM translator of width {translator.hidden}"
+        layers = f"{translator.layers}-layer LSTM translator of width {translator.hidden}"
+        return f"{translator.embedding}-wide embedding, {layers}"
     model = config.model
     directions = " per direction" if model.encoder == "bilstm" else ""
     encoder = f"{_ENCODERS[model.encoder]} encoder of width {model.hidden}{directions}"

@@ -41,13 +41,20 @@ def print_preflight(result: Preflight) -> None:
     console = Console()
     console.print(f"[bold]{result.verdict}[/bold]: {result.sentence}", highlight=False)
     table = Table(show_header=True)
-    for column in ("label", "words that tell most", "frequent words that tell least"):
+    for column in ("output", "words that speak for it", "words that speak against it"):
         table.add_column(column)
-    for label in result.labels:
-        most = " ".join(word.word for word in label.most)
-        least = " ".join(word.word for word in label.least)
-        table.add_row(label.label, most, least)
+    for each in result.outputs[:12]:
+        table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
     console.print(table)
+    if result.alignment is not None:
+        counted = result.alignment
+        console.print(
+            f"alignment error of counts alone: {counted.counting.value:.1%} (α^IBM), {counted.model_1.value:.1%} "
+            f"(five iterations of Model 1), {counted.diagonal.value:.1%} (position alone)",
+            highlight=False,
+        )
+    for decision in result.decisions:
+        console.print(f"  {decision}", highlight=False, style="dim")
 
 
 def _interval(estimate: Estimate) -> str:

@@ -76,14 +76,14 @@ def determinants(
         order = order[n_i[order] > 0]
         named = [
             [
-                Association(int(i), o, int(together[i, k]), int(n_i[i]), int(n_o[o]), float(trans[i, k]), float(z[i, k]))
+                Association(
+                    int(i), o, int(together[i, k]), int(n_i[i]), int(n_o[o]), float(trans[i, k]), float(z[i, k])
+                )
                 for i in part
             ]
             for part in (order[:top], order[::-1][:top])
         ]
-        result[o] = Determinants(
-            o, tuple(a for a in named[0] if a.z > 0), tuple(a for a in named[1] if a.z < 0)
-        )
+        result[o] = Determinants(o, tuple(a for a in named[0] if a.z > 0), tuple(a for a in named[1] if a.z < 0))
     return result
 
 
@@ -114,4 +114,6 @@ def _shares(ids: Ids) -> sparse.csr_array:
 
 def _presence(ids: Ids) -> sparse.csr_array:
     counts = _occurrences(ids)
-    return sparse.csr_array((np.ones(len(counts.data), dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape)
+    return sparse.csr_array(
+        (np.ones(len(counts.data), dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
+    )

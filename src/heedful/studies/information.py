@@ -1,4 +1,4 @@
-"""Does co-occurrence tell words apart? What can be said about learning attention before any training (snell2021 §3.3, §4).
+"""Does co-occurrence tell words apart? What can be said about attention before any training (snell2021 §3.3, §4).
 
 Attention learns from knowing which word translates which, and that knowledge comes from co-occurrence. Where all words
 of a sentence co-occur alike with its outputs, as in permutations of one set of words, there is nothing to start from.
@@ -48,9 +48,9 @@ class Statistic:
 class Informativeness:
     """What co-occurrence knows. `examined` of `pairs` sentence pairs were used, drawn under the seed.
 
-    `information` is the mutual information of input and output words in nats; `contrast` how much more probable the right
-    output becomes when attention follows α^IBM instead of being uniform; `concentration` the mean KL(α^IBM ‖ uniform) in
-    nats. The last two use counts without the sentence at hand. The verdict rests on the contrast alone.
+    `information` is the mutual information of input and output words in nats; `contrast` how much more probable the
+    right output becomes when attention follows α^IBM instead of being uniform; `concentration` the mean
+    KL(α^IBM ‖ uniform) in nats. The last two use counts without the sentence at hand. The verdict rests on contrast.
     """
 
     information: Statistic
@@ -77,10 +77,10 @@ def informativeness(
 
         contrast = mean over outputs of  Σ_l α_{t,l} β_{t,l} − (1/L) Σ_l β_{t,l},    α = β / Σ_l β    (Eqs 17–19)
 
-    It is 0 exactly where the words of a sentence co-occur alike with each of its outputs: attention could then prefer none.
-    Departure from Eq. 17: β comes from counts without the sentence itself, and one token's worth of the output's overall
-    share is added. With plain counts every rare word points to the few outputs it was seen with, under any labels,
-    and on small corpora chance contrasts more than language does.
+    It is 0 exactly where the words of a sentence co-occur alike with each of its outputs: attention can prefer none.
+    Departure from Eq. 17: β comes from counts without the sentence itself, and one token's worth of the output's
+    overall share is added. With plain counts every rare word points to the few outputs it was seen with, under any
+    labels, and on small corpora chance contrasts more than language does.
 
     "learnable" (p ≤ 0.01) says that co-occurrence can tell words apart, not that a model will get there: the fixed
     permutation of §6.2 is learnable in this sense. "uninformative": the contrast is 0, or p > 0.05.
@@ -119,48 +119,43 @@ def label_targets(labels: ArrayLike) -> Ids:
 
 
 class _Corpus(NamedTuple):
-    """The distinct words of each sentence, how often each stands there, and where sentences begin."""
+    """A sample of the corpus, indexed: input word i stands in `sentence[start[i]:start[i + 1]]`, so many `times`.
 
-    source: Integers
-    source_times: Floats
-    source_starts: Integers
+    The distinct outputs of target m are `target[target_starts[m]:target_starts[m + 1]]`, each so many `repeats`.
+    """
+
+    start: Integers
+    sentence: Integers
+    times: Floats
+    L: Floats
     target: Integers
-    target_times: Floats
+    repeats: Floats
     target_starts: Integers
+
+
+def _corpus(first: Ids, second: Ids) -> _Corpus:
+    source, times, starts = _distinct(first)
+    order = np.argsort(source, kind="stable")
+    start = np.searchsorted(source[order], np.arange(int(source.max()) + 2))
+    sentence = np.repeat(np.arange(len(first)), np.diff(starts))
+    L = np.asarray(first.lengths, dtype=np.float64)
+    return _Corpus(start, sentence[order], times[order], L, *_distinct(second))
 
 
 def _measure(corpus: _Corpus, pairing: Integers) -> tuple[float, float, float]:
     """(information, contrast, concentration) when source m is paired with target `pairing[m]`."""
-    source, times, starts, target, repeats, target_starts = corpus
-    L = np.add.reduceat(times, starts[:-1])
-    T = np.add.reduceat(repeats, target_starts[:-1])[pairing]
-    heights = np.diff(target_starts)[pairing]
-    widths = np.diff(starts)
-    by_input = np.bincount(source, weights=times * np.repeat(T / L, widths))
-    by_output = np.bincount(target, weights=repeats)
-    order = np.argsort(source, kind="stable")
-    values, sums = _cells(
-        np.searchsorted(source[order], np.arange(len(by_input) + 1)),
-        np.repeat(np.arange(len(L)), widths)[order],
-        times[order],
-        target,
-        repeats,
-        target_starts[pairing],
-        offsets_of(heights),
-        L,
-        T,
-        by_input,
-        by_output,
-    )
-    sentence = np.repeat(np.arange(len(L)), heights)
-    weight = repeats[_ranges(target_starts[pairing], heights)]
+    L, target, repeats = corpus.L, corpus.target, corpus.repeats
+    begin, heights = corpus.target_starts[:-1][pairing], np.diff(corpus.target_starts)[pairing]
+    T: Floats = np.add.reduceat(repeats, corpus.target_starts[:-1])[pairing]
+    by_input = np.add.reduceat(corpus.times * (T / L)[corpus.sentence], corpus.start[:-1])
+    by_output = np.asarray(np.bincount(target, weights=repeats), dtype=np.float64)
+    index = corpus.start, corpus.sentence, corpus.times
+    information, sums = _cells(*index, target, repeats, begin, offsets_of(heights), L, T, by_input, by_output)
+    sentence, weight = np.repeat(np.arange(len(L)), heights), repeats[_ranges(begin, heights)]
     mean = sums[0] / L[sentence]
-    contrast = np.dot(weight, sums[1] / sums[0] - mean) / weight.sum()
-    concentration = np.dot(weight, sums[2] / sums[0] - np.log(mean)) / weight.sum()
-    information, contrast, concentration = (
-        float(value) if value > ZERO else 0.0 for value in (values, contrast, concentration)
-    )
-    return information, contrast, concentration
+    contrast = float(np.dot(weight, sums[1] / sums[0] - mean) / weight.sum())
+    concentration = float(np.dot(weight, sums[2] / sums[0] - np.log(mean)) / weight.sum())
+    return _or_zero(information), _or_zero(contrast), _or_zero(concentration)
 
 
 @compiled
@@ -214,17 +209,13 @@ def _cells(
 
 
 def _sample(first: Ids, second: Ids, spoken: Integers, max_cells: int, rng: np.random.Generator) -> Integers:
-    """As many pairs, drawn at random and kept in order, as have `max_cells` pairs of words between them; at least 100."""
+    """As many pairs, drawn at random and kept in order, as have `max_cells` pairs of words; at least 100."""
     cells = first.lengths[spoken] * second.lengths[spoken]
     if cells.sum() <= max_cells:
         return spoken
     order = rng.permutation(len(spoken))
     fits = int(np.searchsorted(np.cumsum(cells[order]), max_cells))
     return spoken[np.sort(order[: max(100, fits)])]
-
-
-def _corpus(first: Ids, second: Ids) -> _Corpus:
-    return _Corpus(*_distinct(first), *_distinct(second))
 
 
 def _distinct(ids: Ids) -> tuple[Integers, Floats, Integers]:
@@ -238,6 +229,10 @@ def _ranges(starts: Integers, lengths: Integers) -> Integers:
     """start, start + 1, … for each row, end to end."""
     offsets = offsets_of(lengths)
     return np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
+
+
+def _or_zero(value: float) -> float:
+    return value if value > ZERO else 0.0
 
 
 def _statistic(value: float, null: Floats) -> Statistic:

@@ -291,8 +291,7 @@ function signed(number) {
 }
 
 /** What the shades mean. */
-function drawKey() {
-  const dark = darkness.matches;
+function drawKey(dark) {
   const ramps = RAMPS[dark ? "dark" : "light"];
   const ramp = (colours) => element("span", { class: "ramp", "aria-hidden": "true" }, ...colours.map(([name, amount]) => {
     const step = element("i");
@@ -335,11 +334,11 @@ function showExamples(arrays) {
   });
   const n = page.texts.index.length, all = page.texts.of;
   document.getElementById("examples-intro").textContent =
-    (n < all ? `${n} of the ${steps(all)} validation texts, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation texts, rare cases first. `) +
+    (n < all ? `${n} of the ${steps(all)} validation texts, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation texts, unlike ones beside one another. `) +
     "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.";
   const colour = (dark) => {
     makeShades(arrays, dark);
-    drawKey();
+    drawKey(dark);
     for (const card of examples.cards) for (const side of card.sides) for (const strip of side.strips) strip.levels.fill(-999);
     examples.show(state.step);
   };
