@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.budgets import study_preset
 from heedful.config import (
     ModelConfig,
     ProxyConfig,
@@ -18,7 +19,7 @@ from heedful.errors import ConfigError
 
 @pytest.mark.parametrize("budget", ["smoke", "quick", "paper"])
 def test_toml_round_trip(tmp_path, budget):
-    config = StudyConfig.for_budget("sst", budget)
+    config = study_preset("sst", budget)
     path = tmp_path / "config.toml"
     path.write_text(to_toml(config), encoding="utf-8")
     assert from_toml(StudyConfig, path) == config
@@ -32,7 +33,7 @@ def test_any_name_survives_toml(name):
 
 
 def test_paper_budget_has_the_papers_sizes():
-    config = StudyConfig.for_budget("sst", "paper")
+    config = study_preset("sst", "paper")
     assert config.train.steps == 4000
     assert config.train.evaluate_at[:8] == (0, 10, 50, 100, 150, 200, 250, 500)
     assert config.train.evaluate_at[-1] == 4000
@@ -74,7 +75,7 @@ def test_bad_toml_names_the_file(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         from_toml(StudyConfig, tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="budget"):
-        StudyConfig.for_budget("sst", "huge")
+        study_preset("sst", "huge")
 
 
 def test_longer_and_shorter_training():

@@ -41,7 +41,7 @@ _HOMES = {
     "report": "heedful.api",
     "study": "heedful.api",
 }
-__all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0604
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,14 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from heedful.budgets import study_preset
 from heedful.config import StudyConfig, TaskName, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
+from heedful.errors import ConfigError
 
 if TYPE_CHECKING:
     from heedful.studies.preflight import Preflight
@@ -99,17 +100,33 @@ def study_config(
     return with_overrides(preset, seeds=chosen, **settings)
 
 
+def task_named(name: str | None) -> TaskName | None:
+    """A task by its name; an error that lists them where there is no such task.
+
+    >>> task_named("translation")
+    'translation'
+    """
+    for task in get_args(TaskName):
+        if name == task:
+            return task  # type: ignore[no-any-return]
+    if name is not None:
+        raise ConfigError(f"task {name!r} is not one of {', '.join(get_args(TaskName))}")
+    return None
+
+
 def run_name(data: str) -> str:
     """A folder name for a corpus or file: its name without folder and endings.
 
     >>> run_name("some/where/reviews.csv.gz"), run_name("sst")
     ('reviews', 'sst')
     """
-    return Path(data).name.split(".")[0] or "study"
+    return Path(data).name.split(".")[0].replace(":", "-") or "study"
 
 
 def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings}
+    return {
+        key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings
+    }
 
 
 def _name(data: Any) -> str:

@@ -31,7 +31,9 @@ def study_preset(data: str, budget: str = "quick", task: TaskName = "classificat
     return StudyConfig(data, task=task, budget=budget, **_PRESETS[kind][budget])  # type: ignore[arg-type]
 
 
-def _proxy(steps: int, every: int, width: int = 256, learning_rate: float = 1.5e-4, batch_size: int = 32) -> ProxyConfig:
+def _proxy(
+    steps: int, every: int, width: int = 256, learning_rate: float = 1.5e-4, batch_size: int = 32
+) -> ProxyConfig:
     at = tuple(range(0, steps + 1, every))
     train = TrainConfig(steps=steps, learning_rate=learning_rate, batch_size=batch_size, evaluate_at=at)
     return ProxyConfig(width=width, train=train)
@@ -76,9 +78,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "max_length": 60,
             "subwords": 4000,
             "translator": TranslatorConfig(embedding=128, hidden=128, dropout=0.2),
-            "train": TrainConfig(
-                steps=2000, batch_size=32, evaluate_at=(0, 50, 100, 250, 500, 750, 1000, 1500, 2000)
-            ),
+            "train": TrainConfig(steps=2000, batch_size=32, evaluate_at=(0, 50, 100, 250, 500, 750, 1000, 1500, 2000)),
             "proxy": _proxy(3000, 300, width=128, learning_rate=1e-3),
         },
         "paper": {

@@ -19,7 +19,28 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data", help="List, describe, check and fetch corpora.")
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A corpus (see 'heedful data list') or a file of your own.")]
+
+def _corpora(incomplete: str) -> list[str]:
+    from heedful.data.catalog import CATALOG
+    from heedful.data.synthetic import TASKS
+
+    return [name for name in (*CATALOG, "multi30k", *TASKS) if name.startswith(incomplete)]
+
+
+def _budgets(incomplete: str) -> list[str]:
+    return [name for name in ("smoke", "quick", "paper") if name.startswith(incomplete)]
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="A corpus (see 'heedful data list') or a file of your own.", autocompletion=_corpora
+    ),
+]
+Target = Annotated[
+    str | None, typer.Argument(metavar="[TARGET]", help="The other side of a parallel corpus of two text files.")
+]
+Task = Annotated[str | None, typer.Option(help="classification or translation, where the data do not say.")]
 Text = Annotated[str | None, typer.Option(help="The column that holds the text.")]
 Label = Annotated[str | None, typer.Option(help="The column that holds the label.")]
 Lower = Annotated[bool | None, typer.Option("--lower/--no-lower", help="Lower-case the text.")]
@@ -43,12 +64,16 @@ def options(
 @app.command()
 def study(
     data: Data,
+    target: Target = None,
+    task: Task = None,
     text: Text = None,
     label: Label = None,
     validation: Annotated[str | None, typer.Option(help="Your own validation file.")] = None,
     test: Annotated[str | None, typer.Option(help="Your own test file.")] = None,
     lower: Lower = None,
-    budget: Annotated[str, typer.Option(help="smoke (seconds), quick (minutes) or paper (as published).")] = "quick",
+    budget: Annotated[
+        str, typer.Option(help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=_budgets)
+    ] = "quick",
     seeds: Annotated[int | None, typer.Option(min=2, help="How many random seeds.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, instead of the budget's.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Adam's step size, instead of the budget's.")] = None,
@@ -62,13 +87,24 @@ def study(
     from heedful import api
     from heedful.studies.run import Run
 
-    train = api.study_config(data, budget=budget).train.changed(steps=steps, learning_rate=learning_rate)
-    settings = {"text": text, "label": label, "validation": validation, "test": test, "lower": lower}
-    folder = out or api.RUNS / api.run_name(data)
+    preset = api.study_config(data, budget=budget, task=api.task_named(task), target=target)
     result = api.study(
-        data, out=folder, budget=budget, seeds=seeds, jobs=jobs, device=device, train=train, max_length=max_length,
-        **settings,
-    )  # fmt: skip
+        data,
+        out=(folder := out or api.RUNS / api.run_name(data)),
+        budget=budget,
+        seeds=seeds,
+        jobs=jobs,
+        device=device,
+        target=target,
+        task=preset.task,
+        train=preset.train.changed(steps=steps, learning_rate=learning_rate),
+        max_length=max_length,
+        text=text,
+        label=label,
+        validation=validation,
+        test=test,
+        lower=lower,
+    )
     if as_json:
         _print_json(result.to_dict())
         return
@@ -80,17 +116,28 @@ def study(
 @app.command()
 def preflight(
     data: Data,
+    target: Target = None,
+    task: Task = None,
     text: Text = None,
     label: Label = None,
     lower: Lower = None,
     permutations: Annotated[int, typer.Option(min=19, help="Size of the null distribution.")] = 200,
-    words: Annotated[int, typer.Option(min=1, help="How many words to show for each label.")] = 10,
+    words: Annotated[int, typer.Option(min=1, help="How many words to show for each output.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Say, without training, whether the data have anything for attention to learn from."""
     from heedful import api
 
-    result = api.preflight(data, text=text, label=label, lower=lower, permutations=permutations, words=words)
+    result = api.preflight(
+        data,
+        target=target,
+        task=api.task_named(task),
+        text=text,
+        label=label,
+        lower=lower,
+        permutations=permutations,
+        words=words,
+    )
     if as_json:
         _print_json(result.to_dict())
         return

@@ -103,7 +103,6 @@ class TrainConfig:
             f"rising steps from 0 to {self.steps}",
         )
 
-
     def changed(self, *, steps: int | None = None, learning_rate: float | None = None) -> "TrainConfig":
         """A shorter or longer training: evaluated at the same steps as far as they go, then every 250, and at the end.
 
@@ -160,11 +159,6 @@ class StudyConfig:
         )
         for name in ("min_count", "max_length", "subwords"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-
-    @classmethod
-    def for_budget(cls, data: str, budget: str = "quick", **overrides: Any) -> "StudyConfig":
-        from heedful.budgets import study_preset
-        return replace(study_preset(data, budget), **overrides)
 
 
 def digest(config: Any) -> str:
@@ -254,8 +248,8 @@ def _coerce(value: Any, kind: Any, where: str) -> Any:
     if origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_coerce(v, options[0], where) for v in value)
-    elif is_dataclass(kind) and isinstance(value, Mapping):
-        return from_mapping(kind, value, where=where)  # type: ignore[type-var]
+    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
+        return from_mapping(kind, value, where=where)
     elif kind is float and value is None:
         return math.nan  # JSON has no NaN: null stands for it
     elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):

@@ -66,9 +66,7 @@ def test_bilstm_equals_torchs_packed_one(layers):
                 getattr(peer, f"{kind}_l{layer}{suffix}").data.copy_(getattr(ours, f"{kind}_l0").data)
     batch = everything(texts(4, 9, 2))
     embedded = model.embedding(batch.tokens)
-    packed = torch.nn.utils.rnn.pack_padded_sequence(
-        embedded, batch.lengths, batch_first=True, enforce_sorted=False
-    )
+    packed = torch.nn.utils.rnn.pack_padded_sequence(embedded, batch.lengths, batch_first=True, enforce_sorted=False)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(peer(packed)[0], batch_first=True)
     actual, _ = model.encoder(embedded, batch.mask)
     assert_close(actual * batch.mask[..., None], expected)
@@ -110,7 +108,9 @@ def test_modes_freeze_what_they_say(mode, trained):
     model = AttentionClassifier(small(), VOCABULARY, 2, mode=mode)
     scorer = {p.requires_grad for p in model.scorer.parameters()}
     other = {p.requires_grad for name, p in model.named_parameters() if not name.startswith("scorer")}
-    assert (scorer, other) == {"other": ({False}, {True}), "scorer": ({True}, {False}), "all": ({True}, {True})}[trained]
+    assert (scorer, other) == {"other": ({False}, {True}), "scorer": ({True}, {False}), "all": ({True}, {True})}[
+        trained
+    ]
 
 
 def test_two_logits_and_one_say_the_same():

@@ -16,7 +16,9 @@ def keyword_texts(n: int = 64) -> EncodedSplit:
     """Word 4 means class 0, word 5 class 1; the rest is noise."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, size=n)
-    rows = [[BOS, *rng.permutation([4 + y, *rng.integers(6, 12, size=rng.integers(2, 9))]).tolist(), EOS] for y in labels]
+    rows = [
+        [BOS, *rng.permutation([4 + y, *rng.integers(6, 12, size=rng.integers(2, 9))]).tolist(), EOS] for y in labels
+    ]
     return EncodedSplit.of(rows, labels.tolist())
 
 

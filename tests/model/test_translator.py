@@ -144,7 +144,9 @@ def greedy(model: Translator, split: EncodedPairs, i: int) -> list[int]:
     said = [BOS]
     for _ in range(2 * one.source.shape[1] + 10):
         tokens = torch.tensor([said])
-        batch = PairBatch(one.source, one.source_mask, tokens, tokens, torch.ones_like(tokens, dtype=torch.bool), one.index)
+        batch = PairBatch(
+            one.source, one.source_mask, tokens, tokens, torch.ones_like(tokens, dtype=torch.bool), one.index
+        )
         logits = model(batch).logits[0, -1].clone()
         logits[[PAD, BOS]] = -torch.inf
         said.append(int(logits.argmax()))
@@ -174,7 +176,9 @@ def test_a_wide_beam_finds_the_most_probable_sentence():
         one = collate(split, np.array([0]))
         ids = [BOS, *words] + ([EOS] if len(words) < 2 else [])
         inputs, outputs = torch.tensor([ids[:-1]]), torch.tensor([ids[1:]])
-        batch = PairBatch(one.source, one.source_mask, inputs, outputs, torch.ones_like(inputs, dtype=torch.bool), one.index)
+        batch = PairBatch(
+            one.source, one.source_mask, inputs, outputs, torch.ones_like(inputs, dtype=torch.bool), one.index
+        )
         logits = model(batch).logits[0].detach().clone()
         logits[:, [PAD, BOS]] = -torch.inf
         return float(logits.log_softmax(-1).gather(1, outputs[0][:, None]).sum())

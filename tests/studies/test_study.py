@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from heedful.budgets import study_preset
 from heedful.config import StudyConfig, TrainConfig, with_overrides
 from heedful.data.corpus import Corpus, Split
 from heedful.errors import DataError, RunError, TrainingError
@@ -79,6 +80,12 @@ def test_a_missing_model_is_trained_again_to_the_same_bytes(smoke_run, tmp_path)
     assert (copy / "result.json").read_bytes() == before
 
 
+def test_data_that_changed_are_not_mixed_with_old_models(smoke_run):
+    other = tiny_corpus()
+    with pytest.raises(RunError, match="has changed since"):
+        run_study(Run(smoke_run).config(), smoke_run, corpus=other)
+
+
 def test_another_study_may_not_move_in(smoke_run, tmp_path):
     with pytest.raises(RunError, match="other settings"):
         run_study(with_overrides(Run(smoke_run).config(), min_count=9), smoke_run)
@@ -122,22 +129,22 @@ def tiny_corpus(validation: int = 6) -> Corpus:
 
 
 def test_a_training_that_diverges_says_so(tmp_path):
-    config = StudyConfig.for_budget("tiny", "smoke")
+    config = study_preset("tiny", "smoke")
     train = with_overrides(config.train, learning_rate=1e38)
-    with pytest.raises(TrainingError, match="loss is .* lower --learning-rate"):
+    with pytest.raises(TrainingError, match=r"loss is .* lower --learning-rate"):
         run_study(with_overrides(config, train=train), tmp_path / "run", corpus=tiny_corpus(), jobs=1)
 
 
 def test_too_few_validation_texts(tmp_path):
     with pytest.raises(DataError, match="1 validation texts"):
-        run_study(StudyConfig.for_budget("tiny", "smoke"), tmp_path / "run", corpus=tiny_corpus(1))
+        run_study(study_preset("tiny", "smoke"), tmp_path / "run", corpus=tiny_corpus(1))
 
 
 def test_three_classes_and_an_unfinished_run(tmp_path):
     texts = tuple(f"{('red', 'green', 'blue')[i % 3]} thing {i % 4}" for i in range(60))
     labels = tuple(i % 3 for i in range(60))
     corpus = Corpus("colours", ("r", "g", "b"), Split(texts, labels), Split(texts[:9], labels[:9]), Split((), ()))
-    config = StudyConfig.for_budget("colours", "smoke")
+    config = study_preset("colours", "smoke")
     quick = TrainConfig(steps=3, evaluate_at=(0, 3))
     result = run_study(with_overrides(config, train=quick), tmp_path / "run", corpus=corpus)
     assert result.data["labels"] == ["r", "g", "b"]

@@ -75,7 +75,9 @@ def test_what_is_written_is_read(tmp_path, model, split):
         stored = trace.quantity(name, 250)
         assert_allclose(stored.values, seen.quantities[name].values)
         assert stored.offsets.tolist() == split.offsets.tolist()
-    assert_allclose(trace.quantity("beta", 0).values, 1 / (1 + np.exp(-seen.quantities["beta_logit"].values)), rtol=1e-6)
+    assert_allclose(
+        trace.quantity("beta", 0).values, 1 / (1 + np.exp(-seen.quantities["beta_logit"].values)), rtol=1e-6
+    )
     assert trace.correct(0).mean() == seen.accuracy
     assert_allclose(trace.log_odds(0), seen.log_odds)
 

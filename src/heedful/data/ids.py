@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from heedful.errors import DataError
 
@@ -29,7 +30,7 @@ class Ids:
             raise DataError(f"token ids are 0 or more; found {int(self.values.min())}")
 
     @classmethod
-    def of(cls, rows: "Ids | Iterable[Sequence[int] | ArrayLike]") -> "Ids":
+    def of(cls, rows: "Sentences") -> "Ids":
         """Join sentences given as lists or arrays of ids; ids that are joined already come back as they are.
 
         >>> Ids.of([[1, 2], [], [3]]).lengths
@@ -78,6 +79,9 @@ class Ids:
         return Ids(self.values[places], offsets)
 
 
+Sentences = Ids | Iterable[Sequence[int] | NDArray[Any]]
+
+
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each row begins, and where the last one ends.
 
@@ -89,9 +93,7 @@ def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return offsets
 
 
-def pairs_of(
-    sources: "Ids | Iterable[Sequence[int] | ArrayLike]", targets: "Ids | Iterable[Sequence[int] | ArrayLike]"
-) -> tuple[Ids, Ids]:
+def pairs_of(sources: Sentences, targets: Sentences) -> tuple[Ids, Ids]:
     """Both sides as `Ids`, refused where they do not pair up or a source sentence has no words.
 
     >>> sources, targets = pairs_of([[1, 2]], [[3]])

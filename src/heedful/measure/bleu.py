@@ -20,7 +20,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
     >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]).score, 6)
     100.0
     """
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     if len(hypotheses) != len(references) or not hypotheses:
         raise DataError(f"{len(hypotheses)} translations for {len(references)} references")

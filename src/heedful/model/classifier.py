@@ -65,9 +65,7 @@ class AttentionClassifier(nn.Module):
         alpha = project(projection, scores, mask, self.config.projection_parameter)
         return ClassifierOutput(self.from_attention(alpha, hidden), scores, alpha, hidden, self_attention)
 
-    def from_attention(
-        self, alpha: Float[Tensor, "B L"], hidden: Float[Tensor, "B L D"]
-    ) -> Float[Tensor, "B K"]:
+    def from_attention(self, alpha: Float[Tensor, "B L"], hidden: Float[Tensor, "B L D"]) -> Float[Tensor, "B K"]:
         """Logits of the attention-weighted sum of hidden states (snell2021, Eq. 8, before σ)."""
         pooled = torch.einsum("bl,bld->bd", alpha, hidden)
         logits: Tensor = self.output(self.dropout(pooled))

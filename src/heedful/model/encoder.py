@@ -132,9 +132,7 @@ class _TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Hidden, mask: Mask) -> tuple[Hidden, Float[Tensor, "B H L L"]]:
-        attended, alpha = self.attend(
-            h, h, h, key_padding_mask=~mask, need_weights=True, average_attn_weights=False
-        )
+        attended, alpha = self.attend(h, h, h, key_padding_mask=~mask, need_weights=True, average_attn_weights=False)
         h = self.norm_attention(h + self.dropout(attended))
         h = self.norm_feedforward(h + self.dropout(self.contract(self.expand(h).relu())))
         return h, alpha
@@ -175,7 +173,8 @@ def run_lstm(
     gate = x.new_zeros(4 * H, 1)
     gate[:H], gate[H : 2 * H] = -1e4, 1e4
     flagged = torch.cat([x, (~mask)[..., None].to(x.dtype)], dim=-1)
-    weights = [torch.cat([lstm.weight_ih_l0, gate], dim=1), lstm.weight_hh_l0, lstm.bias_ih_l0, lstm.bias_hh_l0]
+    from_input, *others = lstm.all_weights[0]
+    weights = [torch.cat([from_input, gate], dim=1), *others]
     start = x.new_zeros(1, len(x), H)
     outputs, _, c = torch.lstm(flagged, (start, start), weights, True, 1, 0.0, lstm.training, False, True)
     last = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, H)
@@ -202,9 +201,7 @@ def reverse(h: Float[Tensor, "B L D"], index: Int[Tensor, "B L"]) -> Float[Tenso
     return h.gather(1, index[..., None].expand_as(h))
 
 
-def sinusoidal_positions(
-    length: int, width: int, device: torch.device, dtype: torch.dtype
-) -> Float[Tensor, "L D"]:
+def sinusoidal_positions(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Float[Tensor, "L D"]:
     """sin and cos of l / 10000^(2i/D), in alternation.
 
     >>> sinusoidal_positions(1, 4, torch.device("cpu"), torch.float32)

@@ -5,19 +5,16 @@ gives exactly Eq. 17; the paper stops there, `ibm_model_1` goes on.
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.ids import Ids, pairs_of
+from heedful.data.ids import Ids, Sentences, pairs_of
 from heedful.errors import DataError
 from heedful.measure.ragged import Ragged
 from heedful.model import lexicon_kernels as kernels
-
-Sentences = Ids | Iterable[Sequence[int] | ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +53,8 @@ class CountTable:
 
     def matrix(self) -> sparse.csr_array:
         """C as a sparse matrix, input words by output words."""
-        return _sorted(self._unsorted())
-
-    def _unsorted(self) -> sparse.csr_array:
         indptr, indices, data = kernels.combine(self.rows, self.counts, self.source_size, self.target_size)
-        return sparse.csr_array((data, indices, indptr), shape=(self.source_size, self.target_size))
+        return _sorted(sparse.csr_array((data, indices, indptr), shape=(self.source_size, self.target_size)))
 
     def lexicon(self) -> "Lexicon":
         """Trans(o|i) of Eq. 17."""
@@ -174,8 +168,7 @@ def ibm_model_1(
     if null:
         first, sizes = _with_null(first, sizes[0]), (sizes[0] + 1, sizes[1])
     places = *_index(first, sizes[0]), second.values, second.offsets
-    table = translation_table(CountTable(*kernels.count(*places, first.lengths, sizes[1]), *sizes)._unsorted())
-    indptr, indices, data = _arrays(table)
+    indptr, indices, data = kernels.first_step(*places, first.lengths, sizes[1])
     constant = float(np.dot(np.log(first.lengths), second.lengths))
     history = [-math.log(max(1, sizes[1])) * len(second.values)]
     for iteration in range(iterations):
@@ -183,8 +176,7 @@ def ibm_model_1(
         history.append(float(np.log(evidence).sum()) - constant)
         if iteration + 1 < iterations:
             data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
-    learnt = sparse.csr_array((data, indices, indptr), shape=table.shape)
-    return Lexicon(learnt, null, tuple(history))
+    return Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
 
 
 def _index(sources: Ids, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -45,7 +45,7 @@ class BagOfWordsProxy(nn.Module):
         """Mean negative log-likelihood of the labels, or of the target words (snell2021, Eq. 14)."""
         if isinstance(batch, Batch):
             return nll(self(batch.tokens, batch.mask), batch.labels).mean()
-        log_p = self(batch.source, batch.source_mask).log_softmax(-1)
+        log_p: Tensor = self(batch.source, batch.source_mask).log_softmax(-1)
         return -log_p.gather(1, batch.target_out)[batch.target_mask].mean()
 
     @torch.no_grad()
@@ -64,9 +64,7 @@ class LogisticProbe:
     accuracy: float
 
 
-def logistic_probe(
-    train: EncodedSplit, validation: EncodedSplit, vocabulary: int, classes: int
-) -> LogisticProbe:
+def logistic_probe(train: EncodedSplit, validation: EncodedSplit, vocabulary: int, classes: int) -> LogisticProbe:
     """Fit ℓ2 logistic regression on length-normalised counts, the penalty chosen on validation (snell2021 A.10).
 
     Ten decades of C; ties in validation accuracy go to the strongest regularisation. Newton steps, since an optimiser

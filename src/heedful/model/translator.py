@@ -73,9 +73,7 @@ class Translator(nn.Module):
         self.config, self.mode, width = config, mode, config.hidden
         self.embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
         nn.init.normal_(self.embedding.weight, std=config.embedding_scale)
-        self.encoder = LSTMEncoder(
-            config.embedding, width, config.layers, config.bidirectional, config.dropout
-        )
+        self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
         self.bridge = nn.Linear(2 * width, width) if config.bidirectional else nn.Identity()
         dropout = config.dropout if config.layers > 1 else 0.0
         self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)

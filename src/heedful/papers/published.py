@@ -4,13 +4,23 @@ import csv
 from functools import cache
 from importlib.resources import files
 
-_ROWS = {"imdb": "IMDB", "sst": "SST", "20news-sport": "20 NG", "ag-news": "AG News", "amazon": "Amzn"}
+_ROWS = {
+    "imdb": "IMDB",
+    "sst": "SST",
+    "20news-sport": "20 NG",
+    "ag-news": "AG News",
+    "amazon": "Amzn",
+    "multi30k": "Multi30k",
+    "multi30k:de-en": "Multi30k",
+    "multi30k:en-de": "Multi30k",
+}
 
 
 def published_agreements(corpus_name: str) -> dict[str, float]:
     """Agreements, ξ and Â that snell2021 prints for a corpus, in percent; empty where it is none of the paper's.
 
-    A and ξ are Table 5's, A(α, α^fr) is Table 10's, A(β^uf, β^log) Table 11's.
+    A and ξ are Table 5's (ξ by accuracy), A(α, α^fr) is Table 10's, A(β^uf, β^log) Table 11's. Multi30k stands beside
+    either direction: the paper calls it En–De, its released code trains De→En.
 
     >>> published_agreements("sst")["A(alpha,beta)"], published_agreements("sst")["A(beta_uf,beta_log)"]
     (25.33, 46.0)
@@ -27,6 +37,20 @@ def published_stars(corpus_name: str) -> frozenset[str]:
     ['xi(beta_uf,beta_px)']
     """
     return frozenset(quantity for quantity, (_, never_reached) in _published(corpus_name).items() if never_reached)
+
+
+def published_bleu(corpus_name: str) -> dict[str, float]:
+    """ξ by BLEU that snell2021 prints for a parallel corpus (Table 6); empty where it is none of the paper's.
+
+    >>> published_bleu("multi30k:de-en")["xi(alpha,beta)"], published_bleu("sst")
+    (16.41, {})
+    """
+    row = _ROWS.get(corpus_name)
+    return {
+        line["quantity"]: float(line["value"])
+        for line in _table("snell2021")
+        if line["table"] == "6" and line["row"] == row and line["quantity"].startswith("xi")
+    }
 
 
 @cache

@@ -27,15 +27,24 @@ def choose_examples(trace: Trace, lengths: NDArray[np.int64], bytes_per_position
     right = trace.correct(last)
     settled = np.all(predictions == predictions[-1], axis=0)
     agree = agreement(trace.quantity("alpha", last), trace.quantity("beta_logit", last)) > 0
-    drawer = 4 * right + 2 * settled + agree
-    order = np.random.default_rng(0).permutation(len(lengths))
-    turn = np.empty(len(lengths), dtype=np.int64)
+    chosen = in_turn(4 * right + 2 * settled + agree)[:MOST]
+    size = np.cumsum(lengths[chosen]) * bytes_per_position
+    return chosen[: max(FEWEST, int(np.sum(size <= LARGEST)))]
+
+
+def in_turn(drawer: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers, one from each drawer at a time, from the last drawer to the first; at random within each.
+
+    >>> in_turn(np.array([0, 0, 1]))[0]
+    np.int64(2)
+    """
+    order = np.random.default_rng(0).permutation(len(drawer))
+    turn = np.empty(len(drawer), dtype=np.int64)
     for d in np.unique(drawer):
         members = order[drawer[order] == d]
         turn[members] = np.arange(len(members))
-    chosen = np.lexsort((-drawer, turn))[:MOST]
-    size = np.cumsum(lengths[chosen]) * bytes_per_position
-    return chosen[: max(FEWEST, int(np.sum(size <= LARGEST)))]
+    numbers: NDArray[np.int64] = np.lexsort((-drawer, turn))
+    return numbers
 
 
 def add_examples(

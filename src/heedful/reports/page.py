@@ -24,7 +24,11 @@ from heedful.reports.payload import study_payload
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
-_SCRIPTS = ("data.js", "draw.js", "charts.js", "examples.js", "tokens.js", "page.js")  # each uses those before it
+_BEFORE, _AFTER = ("data.js", "draw.js", "charts.js", "shades.js", "examples.js"), ("page.js",)
+_SCRIPTS = {  # each uses those before it
+    "classification": (*_BEFORE, "texts.js", "tokens.js", *_AFTER),
+    "translation": (*_BEFORE, "pairs.js", "matrices.js", "translations.js", *_AFTER),
+}
 
 
 def write_report(run: Path, *, out: Path | None = None) -> Path:
@@ -44,7 +48,7 @@ def render_report(run: Run) -> str:
         )
     result = StudyResult.load(run.result_path)
     payload = study_payload(run, result)
-    style, script = _read("page.css"), "\n".join(_read(name) for name in _SCRIPTS)
+    style, script = _read("page.css"), "\n".join(_read(name) for name in _SCRIPTS[result.task])
     command, about_command = summary.rerun(run)
     template = _environment().get_template("page.html.j2")
     page = template.render(
@@ -56,7 +60,8 @@ def render_report(run: Run) -> str:
         version=__version__,
         result=result,
         agreements=summary.agreement_lines(result),
-        has_examples="texts" in payload.content,
+        terms=summary.terms(result),
+        alignment=summary.alignment_sentences(result),
         has_paper=bool(payload.content["paper"]),
         models=summary.model_lines(result),
         data_facts=summary.data_facts(result),

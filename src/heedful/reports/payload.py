@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from heedful.data.tokens import EOS, PAD, UNK
+from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements
 from heedful.reports.examples import add_examples, choose_examples
 from heedful.reports.packing import Arrays
+from heedful.reports.pairs import add_attention, add_pairs, alignment_errors, choose_pairs, gold_cells
+from heedful.reports.pieces import special, spelling
 from heedful.reports.tokens import token_table
+from heedful.reports.translations import Ranking, translation_table
 from heedful.reports.words import symbol
-from heedful.studies.result import AgreementResult, Curve, ModelSummary, StudyResult, agreement_row
+from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
 from heedful.studies.run import ModelKind, ModelSpec, Run
 
 FORMAT = 1
@@ -26,6 +29,7 @@ MODEL_TITLES = {
 }
 _RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
 _BYTES_PER_POSITION = {"standard": 3, "uniform": 2, "attention-only": 3}
+_BYTES_PER_OUTPUT = {"standard": 20, "uniform": 16}
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,10 @@ def study_payload(run: Run, result: StudyResult) -> Payload:
         "entropy": _curve(result.entropy),
         "models": [{"name": spec.name, "kind": spec.kind, "title": _title(spec)} for spec in shown],
     }
-    if result.task == "classification":
+    if result.task == "translation":
+        content |= {"bleu": _bleu(result), "alignment": _alignment(result.alignment)}
+        content |= _pairs(run, shown, steps, arrays) | _translations(run, result, steps, arrays)
+    else:
         content |= _examples(run, shown, steps, arrays) | _tokens(run, result, steps, arrays)
     return Payload(content | {"arrays": arrays.directory}, arrays)
 
@@ -109,13 +116,8 @@ def _examples(run: Run, shown: list[ModelSpec], steps: list[int], arrays: Arrays
             "of": len(split),
         },
         "words": [vocabulary[i] for i in used],
-        "special": [_special(int(i)) for i in used],
+        "special": [special(int(i)) for i in used],
     }
-
-
-def _special(word: int) -> str:
-    """How a word that is no word is to be shown; empty for all others."""
-    return {PAD: "pad", UNK: "unknown", EOS: "end"}.get(word, "start") if word <= EOS else ""
 
 
 def _tokens(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> dict[str, Any]:
@@ -127,12 +129,92 @@ def _tokens(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> 
     return {
         "tokens": {
             "words": [vocabulary[i] for i in table.ids],
-            "special": [_special(int(i)) for i in table.ids],
+            "special": [special(int(i)) for i in table.ids],
             "counts": table.counts.tolist(),
             "least": table.least,
             "seeds": len(traces),
         }
     }
+
+
+def _pairs(run: Run, shown: list[ModelSpec], steps: list[int], arrays: Arrays) -> dict[str, Any]:
+    pairs = run.pairs("validation")
+    traces = {spec: run.model(spec).trace() for spec in shown}
+    lexicon = run.model(ModelSpec("lexicon", 0)).trace()
+    per_cell = len(steps) * sum(_BYTES_PER_POSITION[spec.kind] for spec in shown)
+    per_row = len(steps) * sum(_BYTES_PER_OUTPUT[spec.kind] for spec in shown)
+    chosen = choose_pairs(traces[shown[0]], pairs, per_cell, per_row)
+    predicted = {spec: np.stack([t.prediction(step)[chosen.rows] for step in steps]) for spec, t in traces.items()}
+    used = np.unique(np.concatenate([chosen.source.values, chosen.outputs.values, *map(np.ravel, predicted.values())]))
+    for side, ids in (("source", chosen.source), ("target", chosen.outputs)):
+        arrays.add(side, np.searchsorted(used, ids.values).astype(np.uint16 if len(used) < 1 << 16 else np.uint32))
+    for spec, trace in traces.items():
+        add_pairs(arrays, spec.name, trace, steps, chosen, attends=spec.kind != "uniform")
+        places = np.searchsorted(used, predicted[spec])
+        arrays.add(f"{spec.name}/prediction", places.astype(np.uint16 if len(used) < 1 << 16 else np.uint32))
+        if pairs.alignments is not None and spec.kind != "uniform":
+            alphas = (trace.quantity("alpha", step).rows(chosen.rows) for step in steps)
+            arrays.add(f"{spec.name}/aer", np.stack([alignment_errors(alpha, pairs, chosen) for alpha in alphas]))
+    for name, step in (("counting", lexicon.steps[0]), ("model_1", lexicon.steps[-1])):
+        add_attention(arrays, f"lexicon/{name}", [lexicon.quantity("alpha", step).rows(chosen.rows)])
+    if pairs.alignments is not None:
+        arrays.add("gold", gold_cells(pairs, chosen.index))
+    return {
+        "pairs": {
+            "index": chosen.index.tolist(),
+            "length": chosen.source.lengths.tolist(),
+            "outputs": chosen.outputs.lengths.tolist(),
+            "of": len(pairs),
+            "gold": pairs.alignments is not None,
+        },
+        **spelling(run.tokeniser(), used),
+    }
+
+
+def _translations(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> dict[str, Any]:
+    traces = [run.model(ModelSpec("standard", seed)).trace() for seed in result.seeds]
+    lexicon = run.model(ModelSpec("lexicon", 0)).trace()
+    table = translation_table(run.pairs("validation"), traces, lexicon, steps)
+    rankings: dict[str, Ranking] = {
+        name: getattr(table, name) for name in ("counting", "model_1", "knowledge", "attention")
+    }
+    used = np.unique(np.concatenate([table.ids, *(ranking.tokens.ravel() for ranking in rankings.values())]))
+    used = used[used >= 0]
+    for name, ranking in rankings.items():
+        places = np.where(ranking.tokens < 0, len(used), np.searchsorted(used, ranking.tokens))
+        arrays.add(f"translations/{name}", places.astype(np.uint16))
+        arrays.add(f"translations/{name}_score", ranking.scores)
+    return {
+        "translations": {
+            "source": np.searchsorted(used, table.ids).tolist(),
+            "counts": table.counts.tolist(),
+            "least": table.least,
+            "seeds": len(traces),
+            "best": rankings["counting"].tokens.shape[-1],
+            **spelling(run.tokeniser(), used),
+        }
+    }
+
+
+def _alignment(alignment: AlignmentResult | None) -> dict[str, Any] | None:
+    """Alignment error of attention over training, and the levels it is to be held against."""
+    if alignment is None:
+        return None
+    levels: list[tuple[str, Estimate]] = [
+        ("counting α^IBM", alignment.counting),
+        ("IBM Model 1", alignment.model_1),
+        ("diagonal", alignment.diagonal),
+    ]
+    return {
+        "curve": _curve(alignment.attention),
+        "ends": [_ends(alignment.untrained), _ends(alignment.trained)],
+        "references": [{"title": title, "value": e.value, **_ends(e)} for title, e in levels]
+        + [{"title": "chance", "value": alignment.chance}],
+    }
+
+
+def _ends(estimate: Estimate) -> dict[str, float | None]:
+    return {"low": _number(estimate.low), "high": _number(estimate.high)}
 
 
 def _agreement(row: AgreementResult) -> dict[str, Any]:
@@ -157,6 +239,7 @@ def _row(row: AgreementResult) -> dict[str, Any]:
         "over_seeds_high": row.over_seeds.high,
         "chosen_steps": row.chosen_steps,
         "accuracy_there": row.accuracy_there,
+        **({} if row.xi_bleu is None else {"xi_bleu": row.xi_bleu}),
     }
     return {name: _plain(value) for name, value in (agreement_row(row) | several).items()}
 
@@ -178,6 +261,16 @@ def _accuracy(result: StudyResult) -> list[dict[str, Any]]:
         | {"steps": model.steps, "values": model.accuracy}
         for model in result.models
         if model.kind in _RECORDED
+    ]
+
+
+def _bleu(result: StudyResult) -> list[dict[str, Any]]:
+    """BLEU over training as a share of 100, like all that is drawn."""
+    return [
+        {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed}
+        | {"steps": model.steps, "values": [score / 100 for score in model.bleu]}
+        for model in result.models
+        if model.bleu
     ]
 
 

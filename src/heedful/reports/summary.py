@@ -9,9 +9,10 @@ from typing import Any
 from heedful.budgets import study_preset
 from heedful.config import StudyConfig, digest
 from heedful.data.entries import CATALOG
+from heedful.data.synthetic import TASKS
 from heedful.files import read_json
 from heedful.measure.uncertainty import Estimate
-from heedful.papers.published import published_agreements, published_stars
+from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports.numbers import NONE, duration, interval, percent
 from heedful.reports.payload import MODEL_TITLES, agreement_key, best_accuracy
 from heedful.reports.words import symbol
@@ -22,9 +23,9 @@ _PURPOSES = {
     "standard": "attention learned with everything else; gives α, β and Δ",
     "uniform": "attention frozen uniform; gives β^uf, word knowledge gained without attention",
     "attention-only": "attention learned, all else frozen at its random start; gives α^fr",
-    "proxy": "a mean of word vectors; gives β^px, what counting words with labels can teach",
+    "proxy": "a mean of word vectors; gives β^px, what counting words with {answers} can teach",
     "logistic": "ℓ2-regularised unigram weights; gives β^log",
-    "lexicon": "a table of which words occur together; gives α^IBM",
+    "lexicon": "a table of which words stand opposite each other, then five rounds of EM; gives α^IBM",
 }
 _ENCODERS = {"lstm": "LSTM", "bilstm": "BiLSTM", "transformer": "Transformer", "affine": "affine", "embedding": "no"}
 
@@ -47,8 +48,10 @@ class AgreementLine:
     xi_interval: str
     seeds: str
     ties: str
+    xi_bleu: str
     paper: str
     paper_xi: str
+    paper_xi_bleu: str
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,40 @@ class ModelLine:
     title: str
     purpose: str
     accuracy: str
+    bleu: str
     best_step: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What things are called in one kind of study."""
+
+    example: str
+    examples: str
+    row: str
+    rows: str
+    accuracy: str
+    answer: str
+
+
+_TERMS = {
+    "classification": Terms("text", "texts", "text", "texts", "accuracy", "label"),
+    "translation": Terms("sentence pair", "pairs", "output word", "output words", "token accuracy", "output word"),
+}
+
+
+def terms(result: StudyResult) -> Terms:
+    """The terms of a study's task."""
+    return _TERMS[result.task]
 
 
 def agreement_lines(result: StudyResult) -> list[AgreementLine]:
     """The table of agreements, own and cross of each pair together, with the paper's values where it has the corpus."""
-    published, stars = published_agreements(result.data["name"]), published_stars(result.data["name"])
+    name = result.data["name"]
+    published, stars, bleu = published_agreements(name), published_stars(name), published_bleu(name)
     keys = list(dict.fromkeys(agreement_key(row.name) for row in result.agreements))
     ordered = sorted(result.agreements, key=lambda row: keys.index(agreement_key(row.name)))
-    return [_agreement_line(row, published, stars) for row in ordered]
+    return [_agreement_line(row, published, stars, bleu) for row in ordered]
 
 
 def model_lines(result: StudyResult) -> list[ModelLine]:
@@ -76,23 +104,71 @@ def model_lines(result: StudyResult) -> list[ModelLine]:
         models = [model for model in result.models if model.kind == kind]
         best = [percent(best_accuracy(model)) for model in models]
         at = [f"{model.best_step:,}" for model in models]
-        fitted = all(len(model.steps) == 1 for model in models)
+        bleu = [f"{model.bleu[model.steps.index(model.best_step)]:.1f}" for model in models if model.bleu]
+        fitted = kind == "lexicon" or all(len(model.steps) == 1 for model in models)
         lines.append(
-            ModelLine(MODEL_TITLES[kind], _PURPOSES[kind], " · ".join(best), NONE if fitted else " · ".join(at))
+            ModelLine(
+                MODEL_TITLES[kind],
+                _PURPOSES[kind].format(answers=f"{terms(result).answer}s"),
+                " · ".join(best),
+                " · ".join(bleu) or NONE,
+                NONE if fitted else " · ".join(at),
+            )
         )
     return lines
 
 
+def alignment_sentences(result: StudyResult) -> list[str]:
+    """What the alignment error rates say; nothing where there is no gold."""
+    found = result.alignment
+    if found is None:
+        return []
+    learned = _compared(found.trained, found.untrained)
+    counted = _compared(found.trained, found.model_1)
+    placed = _compared(found.trained, found.diagonal)
+    return [
+        f"The alignment error rate (AER) of linking every word to the source word where attention is highest is "
+        f"{_with_interval(found.trained)} after training, {_with_interval(found.untrained)} before, and "
+        f"{percent(found.chance)} by chance.",
+        {
+            "lower": "So attention has learned to align words, though nobody showed it an alignment",
+            "higher": "So training has led attention away from the alignment",
+            "open": "So it is not shown that training has brought attention nearer to the alignment",
+        }[learned]
+        + {
+            "lower": ". Its links are better than those of IBM Model 1, which only counts words,",
+            "higher": ". Its links are worse than those of IBM Model 1, which only counts words,",
+            "open": ". Its links are not shown to differ from those of IBM Model 1, which only counts words,",
+        }[counted]
+        + {
+            "lower": " and better than going by position alone.",
+            "higher": " and worse than going by position alone.",
+            "open": " nor from going by position alone." if counted == "open" else " and much like going by position alone.",
+        }[placed],
+    ]
+
+
+def _compared(one: Estimate, other: Estimate) -> str:
+    """Which of two error rates is lower, where their intervals do not meet."""
+    return "lower" if one.high < other.low else "higher" if one.low > other.high else "open"
+
+
 def data_facts(result: StudyResult) -> list[tuple[str, str]]:
     """The corpus in pairs of word and value."""
-    data = result.data
+    data, translating = result.data, result.task == "translation"
+    length = f"{data['median_length']:,.0f} tokens, the two ends included"
     facts = [
         ("name", data["name"]),
-        ("texts", f"{data['train']:,} to train on, {data['validation']:,} to validate, {data['test']:,} to test"),
+        ("direction", " → ".join(data.get("languages", ()))),
+        (
+            terms(result).examples,
+            f"{data['train']:,} to train on, {data['validation']:,} to validate, {data['test']:,} to test",
+        ),
         ("labels", ", ".join(data["labels"])),
         ("most frequent label", f"{percent(data['majority'])} of the validation texts" if "majority" in data else ""),
-        ("vocabulary", f"{data['vocabulary']:,} words"),
-        ("median length", f"{data['median_length']:,.0f} tokens, the two ends included"),
+        ("vocabulary", f"{data['vocabulary']:,} {'tokens for both sides' if translating else 'words'}"),
+        ("median length", f"{length}, of the source" if translating else length),
+        ("gold alignments", ("yes" if data["gold"] else "none") if "gold" in data else ""),
         ("licence", data["licence"]),
         ("source", data["source"]),
     ]
@@ -106,7 +182,7 @@ def training_facts(run: Run, result: StudyResult) -> list[tuple[str, str]]:
     parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
     size = f"; {parameters:,} parameters besides the embedding" if parameters else ""
     budget = (
-        f"{result.budget}: {train.steps:,} steps of {train.batch_size} texts, Adam at {train.learning_rate:g}; "
+        f"{result.budget}: {train.steps:,} steps of {train.batch_size} {terms(result).examples}, Adam at {train.learning_rate:g}; "
         f"recorded at {len(train.evaluate_at)} steps"
     )
     return [
@@ -141,7 +217,8 @@ def rerun(run: Run) -> tuple[str | None, str]:
     manifest = read_json(run.manifest_path) if run.manifest_path.exists() else {}
     if command := manifest.get("command"):
         return shlex.join(command), "The command that made this study. It goes on from what its folder already holds."
-    if config.data not in CATALOG and not Path(config.data).suffix:
+    named = config.data in CATALOG or config.data in TASKS or config.data.partition(":")[0] == "multi30k"
+    if not named and not Path(config.data).suffix:
         return None, "The texts of this study were handed over from Python, so no command can name them."
     command = _command(config)
     if command is None:
@@ -172,7 +249,9 @@ def _architecture(config: StudyConfig) -> str:
     return f"{model.embedding}-wide embedding, {encoder}, {model.scorer} attention, {model.projection}"
 
 
-def _agreement_line(row: AgreementResult, published: dict[str, float], stars: frozenset[str]) -> AgreementLine:
+def _agreement_line(
+    row: AgreementResult, published: dict[str, float], stars: frozenset[str], bleu: dict[str, float]
+) -> AgreementLine:
     key = agreement_key(row.name)
     xi_key = f"xi{key[1:]}"
     return AgreementLine(
@@ -190,8 +269,10 @@ def _agreement_line(row: AgreementResult, published: dict[str, float], stars: fr
         xi_interval=interval(row.xi),
         seeds=_with_interval(row.over_seeds),
         ties=f"{row.ties:,}",
+        xi_bleu=NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",
         paper=_printed(published.get(key)),
         paper_xi=_printed(published.get(xi_key)) + ("*" if xi_key in stars else ""),
+        paper_xi_bleu=f"{bleu[xi_key]:.1f}" if xi_key in bleu else NONE,
     )
 
 
@@ -216,9 +297,10 @@ def _command(config: StudyConfig) -> list[str] | None:
         ("--steps", config.train.steps, preset.train.steps),
         ("--learning-rate", config.train.learning_rate, preset.train.learning_rate),
         ("--max-length", config.max_length, preset.max_length),
-        *((f"--{name}", value, None) for name, value in columns.items() if name != "lower"),
+        *((f"--{name}", value, None) for name, value in columns.items() if name not in ("target", "lower")),
     ]
-    command = ["heedful", "study", config.data, "--budget", config.budget, "--seeds", str(len(config.seeds))]
+    files = [config.data] if config.target is None else [config.data, config.target]
+    command = ["heedful", "study", *files, "--budget", config.budget, "--seeds", str(len(config.seeds))]
     for option, value, usual in options:
         if value != usual:
             command += [option, str(value)]

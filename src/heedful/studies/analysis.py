@@ -169,7 +169,7 @@ def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) 
 
 def _read(recordings: Recordings, pairing: Pairing) -> _Reading:
     table = np.stack([agreement(*pairing.pair(step)) for step in pairing.steps])
-    chosen = maximum_over_steps(table, pairing.steps, groups=recordings.example)
+    chosen = maximum_over_steps(table, list(pairing.steps), groups=recordings.example)
     step = chosen.step if pairing.read_at is None else pairing.read_at
     u, v = pairing.pair(step)
     rows, ties = agreement(u, v, return_ties=True)
@@ -194,7 +194,7 @@ def _summarise(
         [r.rows for r in readings], [c for _, c, _ in climb], [p for _, _, p in climb], groups=recordings.example
     )
     reached = [
-        contextualised_agreement(value, steps, curve.mean(axis=1), performance.mean(axis=1)).reached
+        contextualised_agreement(value, list(steps), curve.mean(axis=1), performance.mean(axis=1)).reached
         for value, (steps, curve, performance) in zip(per_seed, climb, strict=True)
     ]
     return AgreementResult(
@@ -206,7 +206,7 @@ def _summarise(
         random=random_agreement(recordings.lengths),
         ties=sum(reading.ties for reading in readings),
         per_seed=per_seed,
-        over_seeds=mean_over_seeds(per_seed),
+        over_seeds=mean_over_seeds(list(per_seed)),
         curve=Curve(pairings[0].steps, tuple(np.mean([r.curve for r in readings], axis=0).tolist())),
         chosen_steps=tuple(r.step for r in readings) if maximised else None,
         accuracy_there=tuple(r.accuracy for r in readings) if maximised else None,
@@ -236,5 +236,5 @@ def _xi_bleu(
     for A, value, (steps, curve, _) in zip(recordings.seeds, per_seed, climb, strict=True):
         metrics = recordings.run.model(ModelSpec("standard", recordings.other(A))).metrics()
         bleu = [line["bleu"] for line in metrics]
-        values.append(contextualised_agreement(value, steps, curve.mean(axis=1), bleu).value)
+        values.append(contextualised_agreement(value, list(steps), curve.mean(axis=1), bleu).value)
     return float(np.mean(values))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.ids import Ids, pairs_of
+from heedful.data.ids import Ids, Sentences, pairs_of
 from heedful.errors import DataError
 
 
@@ -38,8 +38,8 @@ class Determinants:
 
 
 def determinants(
-    sources: Ids | Sequence[ArrayLike],
-    targets: Ids | Sequence[ArrayLike],
+    sources: Sentences,
+    targets: Sentences,
     *,
     outputs: Sequence[int] | None = None,
     top: int = 10,
@@ -87,7 +87,7 @@ def determinants(
     return result
 
 
-def co_occurrence(sources: Ids | Sequence[ArrayLike], targets: Ids | Sequence[ArrayLike]) -> sparse.csr_array:
+def co_occurrence(sources: Sentences, targets: Sentences) -> sparse.csr_array:
     """The count table C by one sparse matrix product (snell2021, Eq. 16): (occurrences / L)ᵀ · occurrences.
 
     >>> co_occurrence([[0, 1], [0, 2]], [[0, 1], [0, 2]]).toarray()

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from heedful.data.ids import Ids, offsets_of, pairs_of
+from heedful.data.ids import Ids, Sentences, offsets_of, pairs_of
 from heedful.errors import DataError
 from heedful.measure.compiled import compiled
 
@@ -66,8 +66,8 @@ class Informativeness:
 
 
 def informativeness(
-    sources: Ids | Sequence[ArrayLike],
-    targets: Ids | Sequence[ArrayLike],
+    sources: Sentences,
+    targets: Sentences,
     *,
     permutations: int = PERMUTATIONS,
     max_cells: int = MAX_CELLS,
@@ -108,7 +108,7 @@ def informativeness(
     return Informativeness(values[0], values[1], values[2], len(first), len(chosen), _verdict(values[1]))
 
 
-def label_targets(labels: ArrayLike) -> Ids:
+def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ids:
     """Labels as output sentences of one word.
 
     >>> label_targets([1, 0]).lengths

@@ -73,9 +73,7 @@ def _start(run: Run, device: str, complaints: IO[str]) -> "subprocess.Popen[str]
     )
 
 
-def _follow(
-    process: "subprocess.Popen[str]", spec: ModelSpec, complaints: IO[str], on_progress: OnProgress
-) -> None:
+def _follow(process: "subprocess.Popen[str]", spec: ModelSpec, complaints: IO[str], on_progress: OnProgress) -> None:
     """Give a worker one model and pass on its lines until the model is done; raise what it says went wrong."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -115,8 +115,9 @@ def run_preflight(
         names, outputs, decisions = encoded.vocabulary.words, corpus.labels, encoded.decisions
     statistics = informativeness(sources, targets, permutations=permutations, seed=seed)
     C = count_table(sources, targets, source_size=len(names), target_size=len(outputs)).matrix()
-    found = determinants(sources, targets, outputs=None if isinstance(corpus, ParallelCorpus) else range(len(outputs)))
     translating = isinstance(corpus, ParallelCorpus)
+    labels = None if translating else range(len(outputs))
+    found = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
     return Preflight(
         data=corpus.name,
         task="translation" if translating else "classification",
@@ -132,8 +133,12 @@ def run_preflight(
             largest=float(C.data.max()),
         ),
         outputs=tuple(
-            OutputWords(outputs[o], each.most[0].target_count if each.most else 0, _named(each.most, names, words),
-                        _named(each.least, names, words))  # fmt: skip
+            OutputWords(
+                outputs[o],
+                each.most[0].target_count if each.most else 0,
+                _named(each.most, names, words),
+                _named(each.least, names, words),
+            )
             for o, each in found.items()
         ),
         decisions=decisions,
@@ -196,7 +201,7 @@ def _sentence(statistics: Informativeness, translating: bool) -> str:
     contrast = statistics.contrast
     numbers = f"(contrast {contrast})"
     if statistics.verdict == "learnable":
-        return f"co-occurrence tells the words of a text apart by what they say of {output}; attention can follow it {numbers}"
+        return f"words of a text differ in what they say of {output}, so attention has something to follow {numbers}"
     if contrast.value == 0:
         return f"every word of a text co-occurs alike with {output}; attention has nothing to start from {numbers}"
     if statistics.verdict == "uninformative":

@@ -48,8 +48,9 @@ def _bars(console: Console) -> Iterator[Handlers]:
                 progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
             elif "step" in line:
                 figures = _figures(line)
-                update = {"figures": figures} if figures else {}
-                progress.update(tasks[name], completed=line["step"], **update)
+                progress.update(tasks[name], completed=line["step"])
+                if figures:
+                    progress.update(tasks[name], figures=figures)
 
         yield on_progress, lambda stage: progress.console.print(f"[bold]{stage}[/bold] …", highlight=False)
 

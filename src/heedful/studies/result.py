@@ -150,7 +150,8 @@ class StudyResult:
         rows = [agreement_row(row) for row in self.agreements]
         head = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0])
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>" for row in rows
+            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
+            for row in rows
         )
         return f"<p>{html.escape(self.verdict.sentence)}</p><table><tr>{head}</tr>{body}</table>"
 

@@ -1,11 +1,11 @@
 """A study's directory: what lies where.
 
-    runs/<name>/config.toml                what was asked
-                manifest.json              versions, commit, data digest, machine, times
-                data/                      the encoded texts and the vocabulary the models were given
-                models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
-                result.json                the measures
-                report.html                the page
+runs/<name>/config.toml                what was asked
+            manifest.json              versions, commit, data digest, machine, times
+            data/                      the encoded texts and the vocabulary the models were given
+            models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
+            result.json                the measures
+            report.html                the page
 """
 
 import json

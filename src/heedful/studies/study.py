@@ -15,6 +15,7 @@ from heedful.config import StudyConfig, digest
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
+from heedful.errors import DataError, RunError
 from heedful.files import write_json
 from heedful.studies.aligning import measure_alignment
 from heedful.studies.analysis import Recordings, attention_entropy, final_performance, measure_agreements
@@ -41,9 +42,8 @@ def run_study(
     run = Run(out)
     run.claim(config)
     started = time.time()
-    if not run.has_data():
-        on_stage("reading the data")
-        _prepare(run, config, corpus)
+    on_stage("reading the data")
+    _prepare(run, config, corpus)
     on_stage("training")
     train_all(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
     on_stage("measuring")
@@ -77,8 +77,9 @@ def analyse(run: Run) -> StudyResult:
 
 
 def _prepare(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
-    if corpus is None:
-        corpus = open_data(
+    """Read the data and keep what the models will be given; a run that has its data only checks that they still are."""
+    try:
+        corpus = corpus or open_data(
             config.data,
             config.target,
             task=config.task,
@@ -88,6 +89,14 @@ def _prepare(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | No
             test=config.test,
             lower=config.lower,
         )
+    except DataError:
+        if not run.has_data():
+            raise
+        return  # the data are gone, but the run has all it needs
+    if run.has_data():
+        if corpus.digest() != run.data_summary()["digest"]:
+            raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
+        return
     # Imported here: both need torch, which nothing else in this process does.
     if isinstance(corpus, ParallelCorpus):
         from heedful.studies.translation import prepare as prepare_pairs

@@ -11,9 +11,13 @@ from safetensors.torch import save_file
 
 from heedful.config import TrainConfig
 from heedful.files import write_atomically
-from heedful.model.train import Trainable, train
+from heedful.model.classifier import AttentionClassifier
+from heedful.model.proxy import BagOfWordsProxy
+from heedful.model.train import train
+from heedful.model.translator import Translator
 from heedful.studies.run import ModelFolder, ModelSpec, Run
 
+Model = AttentionClassifier | Translator | BagOfWordsProxy
 Report = Callable[[dict[str, Any]], None]
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
 
@@ -35,7 +39,7 @@ class Job:
 
 def train_recorded(
     job: Job,
-    model: torch.nn.Module,
+    model: Model,
     batches: Iterator[Any],
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
@@ -53,7 +57,7 @@ def train_recorded(
 
 def train_proxy(
     job: Job,
-    model: torch.nn.Module,
+    model: Model,
     batches: Iterator[Any],
     config: TrainConfig,
     evaluate: Callable[[], dict[str, float]],
@@ -80,7 +84,7 @@ def train_proxy(
 
 def _run(
     job: Job,
-    model: Trainable,
+    model: Model,
     batches: Iterator[Any],
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],

@@ -75,9 +75,7 @@ def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> 
     )
 
 
-def _scatter(
-    rows: list[FloatArray | None], values: Tensor, mask: Tensor, index: NDArray[np.int64]
-) -> None:
+def _scatter(rows: list[FloatArray | None], values: Tensor, mask: Tensor, index: NDArray[np.int64]) -> None:
     matrix, lengths = values.detach().cpu().numpy(), mask.sum(1).cpu().numpy()
     for place, row, length in zip(index, matrix, lengths, strict=True):
         rows[int(place)] = row[: int(length)].copy()

@@ -109,9 +109,7 @@ class _Rows:
         return Snapshot(self.quantities, self.example, self.output, self.label, self.prediction, self.odds)
 
 
-def _saliency(
-    odds: Float[Tensor, "B T"], embedded: Float[Tensor, "B L E"], batch: PairBatch
-) -> Float[Tensor, "B T L"]:
+def _saliency(odds: Float[Tensor, "B T"], embedded: Float[Tensor, "B L E"], batch: PairBatch) -> Float[Tensor, "B T L"]:
     nll = torch.nn.functional.softplus(-odds)
     T = nll.shape[1]
     rows = []

@@ -16,7 +16,8 @@ class Snapshot:
     """A row per output word, a value per input position; and what the model predicted.
 
     `quantities` holds some or all of `alpha`, `beta_logit` (β on the log-odds scale, where float32 does not tie at
-    the top) and `delta`. A probe that predicts nothing itself leaves out prediction and log-odds. Rows are ordered by text, then by output position; in classification that is always 0.
+    the top) and `delta`. A probe that predicts nothing itself leaves out prediction and log-odds. Rows are ordered by
+    text, then by output position; in classification that is always 0.
     """
 
     quantities: Mapping[str, Ragged]

@@ -51,7 +51,9 @@ class Trace:
         if stored not in QUANTITIES:
             raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit and delta")
         column = self._column(stored, step)
-        rows = Ragged(column.flatten().to_numpy(), (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64))
+        rows = Ragged(
+            column.flatten().to_numpy(), (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64)
+        )
         return Ragged(expit(rows.values), rows.offsets) if name == "beta" else rows
 
     def example(self, step: int | None = None) -> NDArray[np.int32]:
