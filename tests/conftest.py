@@ -2,13 +2,17 @@
 
 import random
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
 
 from heedful.budgets import study_preset
+from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
+from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.synthetic import stream_pairs
 from heedful.studies.study import run_study
 
 torch.set_num_threads(1)  # idle threads that spin cost more than they bring when tests run side by side
@@ -48,4 +52,39 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = tiny_corpus()
     out = tmp_path_factory.mktemp("runs") / "smoke"
     run_study(replace(study_preset(corpus.name, "smoke"), min_count=2), out, corpus=corpus, device="cpu")
+    return out
+
+
+HOSTILE_PAIRS = (
+    ("<script>alert(1)</script> Hund", "</script> <img/src=x/onerror=alert(2)> dog"),
+    ("{{7*7}} {%raw%} ${7*7} gut", "good & \"quoted\" 'n' `ticked`"),
+    ("lang " + "w" * 10_000 + " Wort", "long " + "v" * 10_000 + " word"),
+    ("فيلم جيد جدا", "סרט טוב"),
+    ("ein Hund 🙂 👩‍👩‍👧 🇸🇪", "a dog 🙂 👩‍👩‍👧"),
+    ("=HYPERLINK(1) -x +y @z", "__proto__ constructor toString"),
+    ("<!-- <b>fett</b>", "-->"),
+)
+
+
+def tiny_pairs() -> ParallelCorpus:
+    """Some sentences of the toy grammar with their gold alignments, and some that would like to be markup."""
+    made = list(islice(stream_pairs("toy-de-en"), 95))
+    hostile = [(s, t, Alignment.of([(0, 0)], [(1, 0)])) for s, t in HOSTILE_PAIRS]
+
+    def split(*pairs: tuple[str, str, Alignment]) -> ParallelSplit:
+        sources, targets, gold = zip(*pairs, strict=True)
+        return ParallelSplit(sources, targets, gold)
+
+    train, validation, test = split(*made[:80], *hostile), split(*made[80:85], *hostile), split(*made[85:])
+    return ParallelCorpus(
+        "tiny <i>pairs</i>", train, validation, test, "d<b>e", "e&n", licence="none & <u>all</u>", in_words=True
+    )
+
+
+@pytest.fixture(scope="session")
+def smoke_translation_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished study of `tiny_pairs`; copy it before changing anything in it."""
+    corpus = tiny_pairs()
+    out = tmp_path_factory.mktemp("runs") / "smoke-translation"
+    run_study(study_preset(corpus.name, "smoke", "translation"), out, corpus=corpus, jobs=1, device="cpu")
     return out

@@ -23,7 +23,7 @@ LAYERS = [
     {"studies", "audits"},
     {"papers"},
     {"reports"},
-    {"api", "cli", "data_cli", "__init__"},
+    {"api", "cli", "data_cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -47,18 +47,23 @@ Lower = Annotated[bool | None, typer.Option("--lower/--no-lower", help="Lower-ca
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
 
 
-@app.callback()
-def options(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
-) -> None:
-    """Options that stand before the command."""
-    if version:
+def _print_version(asked: bool) -> bool:
+    if asked:
         from heedful import __version__
 
         typer.echo(f"heedful {__version__}")
         raise typer.Exit
+    return asked
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")] = False,
+) -> None:
+    """How was this attention learned, and can it be trusted as an explanation?"""
 
 
 @app.command()

@@ -2,7 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.alignments import Alignment, check_alignments, parse_links, read_alignments
@@ -18,6 +18,7 @@ needs_gold = pytest.mark.skipif(
 links = st.frozensets(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=20)
 
 
+@settings(deadline=None)
 @given(links, links, st.integers(0, 1))
 def test_written_links_read_back(sure, possible, first):
     alignment = Alignment.of(sure, possible)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.ids import Ids, pairs_of
@@ -9,6 +9,7 @@ from heedful.errors import DataError
 rows_of_ids = st.lists(st.lists(st.integers(0, 9), max_size=7), min_size=1, max_size=11)
 
 
+@settings(deadline=None)
 @given(rows_of_ids, st.randoms(use_true_random=False))
 def test_take_is_the_same_as_picking_rows(rows, random):
     ids = Ids.of(rows)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
@@ -50,6 +50,7 @@ def test_word_by_word_is_the_same_as_whole_sentences(model):
         assert model.decode([BOS, *ids, EOS]) == text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_encodes(text):
     model = train_small()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.alignments import read_alignments
@@ -38,6 +38,7 @@ def test_a_worked_example():
     assert scores.aer.low <= scores.aer.value <= scores.aer.high
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(links, links, links), min_size=1, max_size=5))
 def test_limits(sentences):
     made, sure, loose = (list(part) for part in zip(*sentences, strict=True))
@@ -71,9 +72,9 @@ def test_chance_is_the_mean_of_random_links():
         alignment_scores(
             [{(int(rng.integers(n)), t) for t in range(m)} for n, m in zip(L, T, strict=True)], sure, possible
         ).aer.value
-        for _ in range(400)
+        for _ in range(150)
     ]
-    assert chance_aer(sure, L, T, possible) == pytest.approx(np.mean(drawn), abs=0.02)
+    assert chance_aer(sure, L, T, possible) == pytest.approx(np.mean(drawn), abs=0.03)
     with pytest.raises(DataError, match="2 gold sentences"):
         chance_aer(sure, L[:1], T)
 
@@ -92,6 +93,7 @@ def test_links_from_matrices_and_from_rows_agree():
         links_from_attention([[0.5, 0.5]])
 
 
+@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_diagonal(L, T):
     found = sorted(diagonal_links(L, T), key=lambda link: link[1])

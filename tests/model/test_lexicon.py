@@ -57,6 +57,7 @@ def plain_em(sources, targets, iterations, null=False):
     return trans, history
 
 
+@settings(deadline=None)
 @given(corpora)
 def test_counting_the_plain_way_and_by_matrix_product_agree(corpus):
     sources, targets = zip(*corpus, strict=True)
@@ -66,6 +67,7 @@ def test_counting_the_plain_way_and_by_matrix_product_agree(corpus):
     np.testing.assert_allclose(C.toarray(), co_occurrence(sources, targets).toarray(), rtol=1e-13)
 
 
+@settings(deadline=None)
 @given(corpora, st.randoms(use_true_random=False))
 def test_order_and_parts_make_no_difference_to_the_last_bit(corpus, random):
     sources, targets = zip(*corpus, strict=True)
@@ -113,6 +115,7 @@ def test_likelihood_never_falls_and_rows_are_distributions(corpus):
     np.testing.assert_allclose(rows, present, atol=1e-12)
 
 
+@settings(deadline=None)
 @given(corpora)
 def test_one_iteration_is_equation_17(corpus):
     sources, targets = zip(*corpus, strict=True)
@@ -123,6 +126,7 @@ def test_one_iteration_is_equation_17(corpus):
     np.testing.assert_allclose(count_table(sources, targets).lexicon().table.toarray(), expected, rtol=1e-12)
 
 
+@settings(deadline=None)
 @given(corpora)
 def test_beta_and_alpha_row_by_row(corpus):
     sources, targets = zip(*corpus, strict=True)

@@ -69,7 +69,8 @@ def test_batched_equals_one_by_one(variant, mode):
         one = collate(split, np.array([i]))
         alone = model(one)
         L, T = one.source.shape[1], one.target_out.shape[1]
-        assert_close(together.logits[i, :T], alone.logits[0])
+        logits, alone_logits = (model.read(out.context, out.states) for out in (together, alone))
+        assert_close(logits[i, :T], alone_logits[0])
         assert_close(together.alpha[i, :, :T, :L], alone.alpha[0])
         assert_close(together.hidden[i, :L], alone.hidden[0])
         assert together.alpha[i, :, :, L:].eq(0).all()
@@ -147,7 +148,8 @@ def greedy(model: Translator, split: EncodedPairs, i: int) -> list[int]:
         batch = PairBatch(
             one.source, one.source_mask, tokens, tokens, torch.ones_like(tokens, dtype=torch.bool), one.index
         )
-        logits = model(batch).logits[0, -1].clone()
+        output = model(batch)
+        logits = model.read(output.context, output.states)[0, -1].detach().clone()
         logits[[PAD, BOS]] = -torch.inf
         said.append(int(logits.argmax()))
         if said[-1] == EOS:
@@ -179,7 +181,8 @@ def test_a_wide_beam_finds_the_most_probable_sentence():
         batch = PairBatch(
             one.source, one.source_mask, inputs, outputs, torch.ones_like(inputs, dtype=torch.bool), one.index
         )
-        logits = model(batch).logits[0].detach().clone()
+        output = model(batch)
+        logits = model.read(output.context, output.states)[0].detach().clone()
         logits[:, [PAD, BOS]] = -torch.inf
         return float(logits.log_softmax(-1).gather(1, outputs[0][:, None]).sum())
 

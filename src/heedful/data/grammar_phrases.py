@@ -147,12 +147,14 @@ class Phrases:
 
     def _adjectives(self, kind: str) -> list[tuple[str, str]]:
         count = self.rng.choices((0, 1, 2), (60, 36, 4))[0]
-        chosen = self.rng.sample(words.ADJECTIVES[kind], count)
-        return [(stem, english) for _, stem, english in sorted(chosen, key=lambda adjective: _rank(adjective[2]))]
+        chosen = {
+            _rank(english): (stem, english) for _, stem, english in self.rng.sample(words.ADJECTIVES[kind], count)
+        }
+        return [chosen[rank] for rank in sorted(chosen)]
 
 
 def _rank(english: str) -> int:
-    """The place of an adjective among several: size, quality, age, colour."""
+    """The place of an adjective among several: size, quality, age, colour; there is at most one of each."""
     if english in ("big", "small"):
         return 0
     return 2 if english in ("old", "young", "new") else 3 if english in words.COLOURS else 1

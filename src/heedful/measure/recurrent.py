@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from heedful.errors import ConfigError
 
+ENOUGH = 512  # rows of a product with the input weights
 CHECK_EVERY = 16  # steps between two looks at whether a variant still differs from the whole text
 
 
@@ -66,38 +67,34 @@ def run(
     inputs, over = _input_gates(lstm, embedded)
     before, after = ([embedded.new_zeros(L, B, H) for _ in "hc"] for _ in range(2))
     kept = embedded.new_empty(L, B, 4 * H) if keep_gates else None
-    last = [embedded.new_zeros(B, H) for _ in "hc"]
     h, c = (embedded.new_zeros(B, H) for _ in "hc")
-    ragged = not bool(real.all())
+    full = real.all(1).tolist()
     for j in reversed(range(L)) if reverse else range(L):
         before[0][j], before[1][j] = h, c
         gates = torch.addmm(inputs[j], h, over)
         h = _step(gates, c)
         if kept is not None:
             kept[j] = gates
-        if ragged:  # padding leaves the state as it is: 0 before a reversed text, the last one after a text
+        if not full[j]:  # padding leaves the state as it is: 0 before a reversed text, the last one after a text
             here = real[j][:, None]
             h, c = torch.where(here, h, before[0][j]), torch.where(here, c, before[1][j])
         after[0][j], after[1][j] = h, c
-    last = [h, c]
-    return Pass(
-        lstm, reverse, inputs, over, (before[0], before[1]), (after[0], after[1]), (last[0], last[1]), real, kept
-    )
+    return Pass(lstm, reverse, inputs, over, (before[0], before[1]), (after[0], after[1]), (h, c), real, kept)
 
 
 @torch.no_grad()
 def leave_one_out(
     read: Pass, first: int, end: int, hidden: Float[Tensor, "V B L H"]
 ) -> tuple[Float[Tensor, "V B H"], Float[Tensor, "V B H"]]:
-    """The states without token i, for i from `first` to `end`: written into `hidden`; and the state after the last token.
+    """States without token i, for i from `first` to `end`, written into `hidden`; and the state after the last token.
 
-    `hidden` arrives filled with the whole text's states, and what a deletion does not reach stays. What a variant has at
-    its own position i means nothing. A variant that no longer differs from the whole text by more than a few units of
-    rounding has forgotten its token, and is not followed further.
+    `hidden` arrives filled with the whole text's states, and what a deletion does not reach stays. What a variant has
+    at its own position i means nothing. A variant that no longer differs from the whole text by more than a few units
+    of rounding has forgotten its token, and is not followed further.
     """
     (L, B, H), V = read.before[0].shape, end - first
     h, c = (state[first:end].clone() for state in read.before)
-    ragged = not bool(read.mask.all())
+    full = read.mask.all(1).tolist()
     buffer = h.new_empty(V * B, 4 * H)
     low, high = 0, V
     for count, j in enumerate(reversed(range(L)) if read.reverse else range(L)):
@@ -107,36 +104,31 @@ def leave_one_out(
             continue
         gates = torch.mm(h[rows].view(v * B, H), read.over, out=buffer[: v * B]).view(v, B, 4 * H)
         gates += read.inputs[j]
-        if ragged:
-            old = h[rows].clone(), c[rows].clone()
-        new = _step(gates, c[rows])
-        if ragged:
+        cell = c[rows] if full[j] else c[rows].clone()
+        new = _step(gates, cell)
+        if not full[j]:
             here = read.mask[j][:, None]
-            new = torch.where(here, new, old[0])
-            c[rows] = torch.where(here, c[rows], old[1])
+            new, c[rows] = torch.where(here, new, h[rows]), torch.where(here, cell, c[rows])
         h[rows] = new
         hidden[rows, :, j] = new
         if count % CHECK_EVERY == CHECK_EVERY - 1:
             gone = _converged((h[rows], c[rows]), (read.after[0][j], read.after[1][j]), from_end=read.reverse)
-            for state, whole in zip((h, c), read.last, strict=True):
-                state[high - gone : high] if read.reverse else state[low : low + gone]
-                state[slice(high - gone, high) if read.reverse else slice(low, low + gone)] = whole
+            forgotten = slice(high - gone, high) if read.reverse else slice(low, low + gone)
+            h[forgotten], c[forgotten] = read.last
             low, high = (low, high - gone) if read.reverse else (low + gone, high)
     return h, c
 
 
 @torch.no_grad()
-def adjoint_norms(
-    reads: list[Pass], start: Float[Tensor, "L B D"], first: int, end: int
-) -> Float[Tensor, "P B L"]:
-    """‖Σ start_p · ∂h_p/∂e_i‖₂ for p from `first` to `end` and every i: L2 norms of one vector-Jacobian product each.
+def adjoint_norms(reads: list[Pass], start: Float[Tensor, "L B D"], first: int, end: int) -> Float[Tensor, "P B L"]:
+    """‖start_pᵀ ∂h_p/∂e_i‖₂ for p from `first` to `end` and every i: norms of vector-Jacobian products.
 
     Adjoints below the smallest normal number count as 0, and are not followed further.
     """
     L, B, _ = start.shape
     norms = start.new_zeros(end - first, B, L)
     at_own = start.new_zeros(end - first, B, reads[0].lstm.input_size)  # where both directions meet
-    for read, wanted in zip(reads, start.split(read_width(reads), dim=-1), strict=True):
+    for read, wanted in zip(reads, start.chunk(len(reads), dim=-1), strict=True):
         for i, rows, gradient in _adjoints(read, wanted, first, end):
             norms[rows, :, i] = torch.linalg.vector_norm(gradient, dim=-1)
             own = i - first
@@ -147,42 +139,53 @@ def adjoint_norms(
     return norms
 
 
-def read_width(reads: list[Pass]) -> int:
-    """The size of one direction's state."""
-    return reads[0].lstm.hidden_size
-
-
 def _adjoints(
-    read: Pass, start: Tensor, first: int, end: int
+    read: Pass, start: Float[Tensor, "L B H"], first: int, end: int
 ) -> Iterator[tuple[int, slice, Float[Tensor, "P B E"]]]:
-    """(i, rows, ∂/∂e_i of those rows), away from each state against the direction it was read in."""
+    """(i, rows, ∂/∂e_i of those rows), from each state on against the direction it was read in.
+
+    The gates' adjoints of several steps wait until there are enough for a fast product with W_ih.
+    """
     assert read.gates is not None
     (L, B, H), P = read.before[0].shape, end - first
-    i_, f, g, o = read.gates.unflatten(-1, (4, H)).unbind(2)
+    to_input, to_state = _weight(read.lstm, "weight_ih_l0"), _weight(read.lstm, "weight_hh_l0")
+    i_, f, g, o = read.gates.chunk(4, dim=-1)
     tanh = torch.tanh(read.after[1])
-    # The gates' adjoints are those of c and h times these; where c itself takes part of h's.
+    # The gates' adjoints are those of c and h times these; part of h's goes through c.
     by_c = torch.stack([g * i_ * (1 - i_), read.before[1] * f * (1 - f), i_ * (1 - g * g)], dim=2)
     by_h, c_of_h = tanh * o * (1 - o), o * (1 - tanh * tanh)
-    back = torch.cat([read.lstm.weight_hh_l0, read.lstm.weight_ih_l0], dim=1).detach()
     dh, dc = start[first:end].clone(), torch.zeros_like(start[first:end])
-    buffer, product = dh.new_empty(P * B, 4 * H), dh.new_empty(P * B, back.shape[1])
-    low, high = 0, P
+    waiting = dh.new_empty(max(P * B, ENOUGH), 4, H)
+    steps: list[tuple[int, slice]] = []
+    used, low, high = 0, 0, P
     for count, i in enumerate(range(first, L) if read.reverse else range(end - 1, -1, -1)):
         rows = slice(low, min(i - first + 1, P)) if read.reverse else slice(max(i - first, 0), high)
-        v = rows.stop - rows.start
+        v = (rows.stop - rows.start) * B
         if v <= 0:
-            return
+            break
+        if used + v > len(waiting):
+            yield from _split(steps, waiting[:used].flatten(1) @ to_input, B)
+            steps, used = [], 0
+        gates = waiting[used : used + v]
         dc[rows].addcmul_(dh[rows], c_of_h[i])
-        gates = buffer[: v * B].view(v, B, 4, H)
-        torch.mul(dc[rows].unsqueeze(2), by_c[i], out=gates[:, :, :3])
-        torch.mul(dh[rows], by_h[i], out=gates[:, :, 3])
-        both = torch.mm(buffer[: v * B], back, out=product[: v * B]).view(v, B, -1)
-        dh[rows] = both[..., :H]
+        torch.mul(dc[rows].unsqueeze(2), by_c[i], out=gates.view(-1, B, 4, H)[:, :, :3])
+        torch.mul(dh[rows], by_h[i], out=gates.view(-1, B, 4, H)[:, :, 3])
+        torch.mm(gates.flatten(1), to_state, out=dh[rows].view(v, H))
         dc[rows] *= f[i]
-        yield i, rows, both[..., H:]
+        steps.append((i, rows))
+        used += v
         if count % CHECK_EVERY == CHECK_EVERY - 1:
             gone = _vanished(dh[rows], dc[rows], from_end=not read.reverse)
             low, high = (low + gone, high) if read.reverse else (low, high - gone)
+    yield from _split(steps, waiting[:used].flatten(1) @ to_input, B)
+
+
+def _split(steps: list[tuple[int, slice]], gradients: Tensor, B: int) -> Iterator[tuple[int, slice, Tensor]]:
+    used = 0
+    for i, rows in steps:
+        v = (rows.stop - rows.start) * B
+        yield i, rows, gradients[used : used + v].view(-1, B, gradients.shape[1])
+        used += v
 
 
 def _input_gates(lstm: nn.LSTM, embedded: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,10 +193,16 @@ def _input_gates(lstm: nn.LSTM, embedded: Tensor) -> tuple[Tensor, Tensor]:
     H = lstm.hidden_size
     scale = embedded.new_ones(4 * H)
     scale[2 * H : 3 * H] = 2
-    inputs = embedded.transpose(0, 1) @ lstm.weight_ih_l0.t()
+    inputs = embedded.transpose(0, 1) @ _weight(lstm, "weight_ih_l0").t()
     if lstm.bias:
-        inputs += lstm.bias_ih_l0 + lstm.bias_hh_l0
-    return inputs.mul_(scale), (lstm.weight_hh_l0.t() * scale).contiguous()
+        inputs += _weight(lstm, "bias_ih_l0") + _weight(lstm, "bias_hh_l0")
+    return inputs.mul_(scale), (_weight(lstm, "weight_hh_l0").t() * scale).contiguous()
+
+
+def _weight(lstm: nn.LSTM, name: str) -> Tensor:
+    weight = getattr(lstm, name)
+    assert isinstance(weight, Tensor)
+    return weight.detach()
 
 
 def _step(gates: Float[Tensor, "*rows G"], c: Float[Tensor, "*rows H"]) -> Float[Tensor, "*rows H"]:

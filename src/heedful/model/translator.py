@@ -23,9 +23,11 @@ State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
 
 @dataclass(frozen=True)
 class TranslatorOutput:
-    """All that a teacher-forced pass computes; with several heads `alpha` has one row set for each."""
+    """All that a teacher-forced pass computes before the network N; with several heads `alpha` has one set of rows for
+    each. The logits are `model.read(context, states)`: they are large, and not everyone needs them all.
+    """
 
-    logits: Float[Tensor, "B T V"]
+    context: Float[Tensor, "B T D"]
     alpha: Float[Tensor, "B H T L"]
     hidden: Float[Tensor, "B L D"]
     states: Float[Tensor, "B T D"]
@@ -105,7 +107,7 @@ class Translator(nn.Module):
         hidden, start = self.encode(embedded, batch.source_mask)
         states, _ = self.decoder(self.embedding(batch.target_in), start)
         context, alpha = self.attend(states, hidden, batch.source_mask)
-        return TranslatorOutput(self.read(context, states), alpha, hidden, states)
+        return TranslatorOutput(context, alpha, hidden, states)
 
     def attend(
         self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"], mask: Bool[Tensor, "B L"]
@@ -127,8 +129,8 @@ class Translator(nn.Module):
 
     def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
         """Mean negative log-likelihood of the target words."""
-        logits = self(batch).logits
-        return F.cross_entropy(logits[batch.target_mask], batch.target_out[batch.target_mask])
+        output, real = self(batch), batch.target_mask
+        return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
 
 
 @torch.no_grad()

@@ -14,19 +14,11 @@ from heedful.reports.pairs import add_attention, add_pairs, alignment_errors, ch
 from heedful.reports.pieces import special, spelling
 from heedful.reports.tokens import token_table
 from heedful.reports.translations import Ranking, translation_table
-from heedful.reports.words import symbol
+from heedful.reports.words import MODEL_TITLES, symbol
 from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
 from heedful.studies.run import ModelKind, ModelSpec, Run
 
 FORMAT = 1
-MODEL_TITLES = {
-    "standard": "standard model",
-    "uniform": "uniform twin",
-    "attention-only": "frozen twin",
-    "proxy": "bag-of-words proxy",
-    "logistic": "logistic regression",
-    "lexicon": "IBM Model 1",
-}
 _RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
 _BYTES_PER_POSITION = {"standard": 3, "uniform": 2, "attention-only": 3}
 _BYTES_PER_OUTPUT = {"standard": 20, "uniform": 16}
@@ -167,6 +159,7 @@ def _pairs(run: Run, shown: list[ModelSpec], steps: list[int], arrays: Arrays) -
             "of": len(pairs),
             "gold": pairs.alignments is not None,
         },
+        "languages": run.data_summary()["languages"],
         **spelling(run.tokeniser(), used),
     }
 

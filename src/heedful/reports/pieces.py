@@ -1,7 +1,10 @@
 """What stands at a position of a text: a word, a part of one, or a place that is none."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heedful.data.subwords import Subwords, Tokeniser
 from heedful.data.tokens import BOS, EOS, PAD, UNK
@@ -19,7 +22,7 @@ def special(token: int) -> str:
     return _SPECIAL.get(token, "")
 
 
-def spelling(tokeniser: Tokeniser, tokens: Iterable[int]) -> dict[str, list[Any]]:
+def spelling(tokeniser: Tokeniser, tokens: Sequence[int] | NDArray[np.integer]) -> dict[str, list[Any]]:
     """The text of each token; what it is if it is no word; and whether it goes on with the word before it.
 
     >>> from heedful.data.subwords import Words

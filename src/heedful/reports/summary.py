@@ -14,8 +14,8 @@ from heedful.files import read_json
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports.numbers import NONE, duration, interval, percent
-from heedful.reports.payload import MODEL_TITLES, agreement_key, best_accuracy
-from heedful.reports.words import symbol
+from heedful.reports.payload import agreement_key, best_accuracy
+from heedful.reports.words import MODEL_TITLES, symbol
 from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run import ModelSpec, Run
 
@@ -126,25 +126,18 @@ def alignment_sentences(result: StudyResult) -> list[str]:
     learned = _compared(found.trained, found.untrained)
     counted = _compared(found.trained, found.model_1)
     placed = _compared(found.trained, found.diagonal)
+    course = {
+        "lower": "So training has brought attention nearer to the gold alignment, though nobody showed it one",
+        "higher": "So training has led attention away from the gold alignment",
+        "open": "So it is not shown that training has brought attention nearer to the gold alignment",
+    }
+    than = {"lower": "better than", "higher": "worse than", "open": "not shown to differ from"}
     return [
         f"The alignment error rate (AER) of linking every word to the source word where attention is highest is "
         f"{_with_interval(found.trained)} after training, {_with_interval(found.untrained)} before, and "
         f"{percent(found.chance)} by chance.",
-        {
-            "lower": "So attention has learned to align words, though nobody showed it an alignment",
-            "higher": "So training has led attention away from the alignment",
-            "open": "So it is not shown that training has brought attention nearer to the alignment",
-        }[learned]
-        + {
-            "lower": ". Its links are better than those of IBM Model 1, which only counts words,",
-            "higher": ". Its links are worse than those of IBM Model 1, which only counts words,",
-            "open": ". Its links are not shown to differ from those of IBM Model 1, which only counts words,",
-        }[counted]
-        + {
-            "lower": " and better than going by position alone.",
-            "higher": " and worse than going by position alone.",
-            "open": " nor from going by position alone." if counted == "open" else " and much like going by position alone.",
-        }[placed],
+        f"{course[learned]}. Its links are {than[counted]} those of IBM Model 1, which only counts words, "
+        f"and {than[placed]} those of position alone.",
     ]
 
 
@@ -182,8 +175,8 @@ def training_facts(run: Run, result: StudyResult) -> list[tuple[str, str]]:
     parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
     size = f"; {parameters:,} parameters besides the embedding" if parameters else ""
     budget = (
-        f"{result.budget}: {train.steps:,} steps of {train.batch_size} {terms(result).examples}, Adam at {train.learning_rate:g}; "
-        f"recorded at {len(train.evaluate_at)} steps"
+        f"{result.budget}: {train.steps:,} steps of {train.batch_size} {terms(result).examples}, "
+        f"Adam at {train.learning_rate:g}; recorded at {len(train.evaluate_at)} steps"
     )
     return [
         ("architecture", _architecture(config) + size),

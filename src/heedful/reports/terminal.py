@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from heedful.measure.uncertainty import Estimate
-from heedful.reports.words import ANSWERS, symbol
+from heedful.reports.words import ANSWERS, MODEL_TITLES, symbol
 from heedful.studies.preflight import Preflight
 from heedful.studies.result import StudyResult
 
@@ -15,8 +16,9 @@ def print_study(result: StudyResult, report: Path) -> None:
     """The agreements beside chance, the verdict, and the path of the report."""
     console = Console()
     title = f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}"
-    table = Table(title=title, title_justify="left")
-    for column in ("agreement", "whose", "%", "95 %", "random", "shuffle", "ξ"):
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    translating = any(row.xi_bleu is not None for row in result.agreements)
+    for column in ("agreement", "whose", "%", "95 %", "random", "shuffle", "ξ", *(["ξ BLEU"] if translating else [])):
         table.add_column(column, justify="left" if column in ("agreement", "whose") else "right", no_wrap=True)
     for row in result.agreements:
         table.add_row(
@@ -27,13 +29,34 @@ def print_study(result: StudyResult, report: Path) -> None:
             f"{row.random:.1%}",
             f"{row.shuffle.value:.1%}" if row.shuffle.n else "–",
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
+            *([f"{row.xi_bleu:.1f}"] if row.xi_bleu is not None else []),
         )
     console.print(table)
     console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
+    _print_translation(console, result)
     for question in result.verdict.questions:
         console.print(f"  {ANSWERS[question.answer]} {question.question}", highlight=False)
     console.print(f"[bold]{result.verdict.sentence}[/bold]", highlight=False)
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
+
+
+def _print_translation(console: Console, result: StudyResult) -> None:
+    """BLEU and alignment error, where there are any."""
+    final = [
+        f"{MODEL_TITLES[kind]} {' · '.join(f'{m.bleu[-1]:.1f}' for m in models)}"
+        for kind in dict.fromkeys(model.kind for model in result.models)
+        if (models := [model for model in result.models if model.kind == kind and model.bleu])
+    ]
+    if final:
+        console.print(f"BLEU at the end, by seed: {'; '.join(final)}", highlight=False)
+    if (found := result.alignment) is not None:
+        console.print(
+            f"alignment error of attention: {found.trained.value:.1%} ({_interval(found.trained)}), "
+            f"untrained {found.untrained.value:.1%}, chance {found.chance:.1%}; "
+            f"α^IBM {found.counting.value:.1%}, IBM Model 1 {found.model_1.value:.1%}, "
+            f"position alone {found.diagonal.value:.1%}",
+            highlight=False,
+        )
 
 
 def print_preflight(result: Preflight) -> None:

@@ -21,7 +21,7 @@ FEW_WORDS, MANY_WORDS, BEST = 20, 150, 3
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The best `BEST` output words of each source word at each step, (steps, words, BEST); token -1 where there are fewer."""
+    """The `BEST` best output words of each source word at each step, (steps, words, BEST); -1 where there are fewer."""
 
     tokens: NDArray[np.int64]
     scores: NDArray[np.float32]
@@ -118,8 +118,8 @@ class _Meetings:
         return Ranking(tokens, scores)
 
     def _sum(self, cells: NDArray[np.floating]) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = np.bincount(self.meeting, weights=cells[self.kept], minlength=len(self.counts))
-        return sums
+        weights = cells[self.kept].astype(np.float64)
+        return np.asarray(np.bincount(self.meeting, weights=weights, minlength=len(self.counts)), dtype=np.float64)
 
 
 def _words_of_cells(pairs: EncodedPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -132,6 +132,7 @@ def _words_of_cells(pairs: EncodedPairs) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _over_row(rows: Ragged) -> NDArray[np.float64]:
     """Each value less the mean of its row."""
-    means = np.add.reduceat(rows.values.astype(np.float64), rows.offsets[:-1]) / rows.lengths
-    over: NDArray[np.float64] = rows.values - np.repeat(means, rows.lengths)
+    values = np.asarray(rows.values, dtype=np.float64)
+    means = np.add.reduceat(values, rows.offsets[:-1]) / rows.lengths
+    over: NDArray[np.float64] = values - np.repeat(means, rows.lengths)
     return over

@@ -12,6 +12,15 @@ _SYMBOLS = {
     "delta": "Δ",
 }
 
+MODEL_TITLES = {
+    "standard": "standard model",
+    "uniform": "uniform twin",
+    "attention-only": "frozen twin",
+    "proxy": "bag-of-words proxy",
+    "logistic": "logistic regression",
+    "lexicon": "IBM Model 1",
+}
+
 ANSWERS = {"yes": "yes    ", "no": "no     ", "unclear": "unclear"}
 
 

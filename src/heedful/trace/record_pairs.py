@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from heedful.measure.ragged import FloatArray, Ragged
 from heedful.model.classifier import log_odds
 from heedful.model.lexicon import Lexicon
 from heedful.model.proxy import BagOfWordsProxy
-from heedful.model.translator import Translator, lexical_probe
+from heedful.model.translator import Translator, TranslatorOutput, lexical_probe
 from heedful.trace.record import without_cudnn
 from heedful.trace.snapshot import Snapshot
 
@@ -22,7 +22,7 @@ def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 20
 
         Δ_{t,l} = −∂NLL_t/∂m_l at m = 1,  m a multiplicative mask on the source's embeddings
 
-    One backward pass for each output position of a batch. Memory is bounded by `max_tokens`, the padded tokens held
+    One backward pass for each output position of a batch, none of them through N. Memory is bounded by `max_tokens`, the padded tokens held
     at once, and by the probe's chunks, not by T·L·V.
     """
     device = next(model.parameters()).device
@@ -34,12 +34,11 @@ def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 20
             with torch.enable_grad(), without_cudnn():
                 embedded = model.embedding(batch.source).detach().requires_grad_()
                 output = model.from_embeddings(embedded, batch)
-                odds = log_odds(output.logits, batch.target_out)
-                delta = _saliency(odds, embedded, batch)
+                delta, odds, prediction = _saliency(model, output, embedded, batch)
             rows.take("alpha", output.alpha.detach().mean(1), batch)
             rows.take("beta_logit", lexical_probe(model, output.hidden, output.states, batch.target_out), batch)
             rows.take("delta", delta, batch)
-            rows.predicted(output.logits.detach().argmax(-1), odds.detach(), batch)
+            rows.predicted(prediction, odds, batch)
     finally:
         model.train(training)
     return rows.snapshot()
@@ -109,14 +108,27 @@ class _Rows:
         return Snapshot(self.quantities, self.example, self.output, self.label, self.prediction, self.odds)
 
 
-def _saliency(odds: Float[Tensor, "B T"], embedded: Float[Tensor, "B L E"], batch: PairBatch) -> Float[Tensor, "B T L"]:
-    nll = torch.nn.functional.softplus(-odds)
-    T = nll.shape[1]
+def _saliency(
+    model: Translator, output: TranslatorOutput, embedded: Float[Tensor, "B L E"], batch: PairBatch
+) -> tuple[Float[Tensor, "B T L"], Float[Tensor, "B T"], Int[Tensor, "B T"]]:
+    """Δ, the log-odds of the correct words, and the words predicted.
+
+    NLL_t depends on the source through c_t and s_t alone. Its gradients there come from one backward pass through N
+    for all t together; only what lies before is gone through once for each t.
+    """
+    reached = [t.detach().requires_grad_() for t in (output.context, output.states)]
+    logits = model.read(*reached)
+    odds = log_odds(logits, batch.target_out)
+    slopes = torch.autograd.grad(torch.nn.functional.softplus(-odds).sum(), reached)
+    T = odds.shape[1]
     rows = []
     for t in range(T):
-        (gradient,) = torch.autograd.grad(nll[:, t].sum(), embedded, retain_graph=t + 1 < T)
+        here = [torch.zeros_like(slope) for slope in slopes]
+        for empty, slope in zip(here, slopes, strict=True):
+            empty[:, t] = slope[:, t]
+        (gradient,) = torch.autograd.grad((output.context, output.states), embedded, here, retain_graph=t + 1 < T)
         rows.append(-(embedded.detach() * gradient).sum(-1))
-    return torch.stack(rows, dim=1)
+    return torch.stack(rows, dim=1), odds.detach(), logits.detach().argmax(-1)
 
 
 def _logit(log_p: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:

@@ -14,7 +14,7 @@ function drawAgreements(holder, width) {
     shape(svg, "line", { class: "grid", x1: x(tick), x2: x(tick), y1: top - 8, y2: height - 38 });
     shape(svg, "text", { class: "soft", x: x(tick), y: height - 20, "text-anchor": "middle" }, `${Math.round(100 * tick)}`);
   }
-  shape(svg, "text", { class: "soft", x: x(most / 2), y: height - 4, "text-anchor": "middle" }, "% of texts that agree");
+  shape(svg, "text", { class: "soft", x: x(most / 2), y: height - 4, "text-anchor": "middle" }, `% of ${TERMS.rows} that agree`);
   shape(svg, "line", { class: "random", x1: x(page.random), x2: x(page.random), y1: top - 8, y2: height - 38 });
   keys.forEach((key, i) => {
     const y = top + row * (i + 0.5);
@@ -58,9 +58,10 @@ function cross(parent, x, y) {
 
 /**
  * Lines over training with a cursor at the slider's step.
- * series: [{ label, colour, lines: [{ steps, values }] }], references: [{ title, value }].
+ * series: [{ label, colour, lines: [{ steps, values }], ends }], references: [{ title, value, low, high }], each with an
+ * interval where it has one (`ends` are those of a line's first and last value); format spells a value.
  */
-function lineChart(holder, title, { series, references = [], low, high }) {
+function lineChart(holder, title, { series, references = [], low, high, format = percent }) {
   const drawn = { cursor: null, labels: [] };
   const last = page.steps[page.steps.length - 1] || 1;
   const draw = (width) => {
@@ -69,7 +70,7 @@ function lineChart(holder, title, { series, references = [], low, high }) {
     const x = (step) => left + Math.sqrt(step / last) * (width - left - right);
     const y = (value) => top + (1 - (value - low) / (high - low)) * (height - top - bottom);
     const svg = picture(holder, width, height, title);
-    for (let tick = low; tick <= high + 1e-9; tick += high - low > 0.6 ? 0.2 : 0.1) {
+    for (let tick = low; tick <= high + 1e-9; tick += high - low > 0.6 ? 0.2 : high - low > 0.15 ? 0.1 : 0.02) {
       shape(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) });
       shape(svg, "text", { class: "soft", x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, `${Math.round(100 * tick)}`);
     }
@@ -83,11 +84,14 @@ function lineChart(holder, title, { series, references = [], low, high }) {
     }
     drawn.cursor = shape(svg, "line", { class: "cursor", y1: top, y2: height - bottom });
     const labels = [];
-    for (const { title: name, value } of references) {
+    references.forEach(({ title: name, value, low: from = null, high: to = null }, i) => {
       shape(svg, "line", { class: "reference", x1: left, x2: width - right, y1: y(value), y2: y(value) });
-      labels.push({ at: y(value), text: () => `${name} ${percent(value, 0)}`, colour: "soft" });
-    }
-    for (const { label, colour, lines } of series) {
+      if (from !== null) whisker(svg, "soft", width - right - 8 - 9 * i, y(from), y(to));
+      labels.push({ at: y(value), text: () => `${name} ${format(value, 0)}`, colour: "soft" });
+    });
+    for (const { label, colour, lines, ends: [first, final] = [] } of series) {
+      if (first) whisker(svg, `c${colour}`, x(lines[0].steps[0]), y(first.low), y(first.high));
+      if (final) whisker(svg, `c${colour}`, width - right + 7, y(final.low), y(final.high));
       for (const line of lines) {
         const points = line.steps.map((step, i) => [step, line.values[i]]).filter(([, value]) => value !== null);
         shape(svg, "polyline", { class: `line c${colour}`, points: points.map(([s, v]) => `${x(s)},${y(v)}`).join(" ") });
@@ -103,7 +107,7 @@ function lineChart(holder, title, { series, references = [], low, high }) {
             spots[i].setAttribute("visibility", value === null ? "hidden" : "visible");
             if (value !== null) [["cx", x(step)], ["cy", y(value)]].forEach(([k, v]) => spots[i].setAttribute(k, v));
           });
-          return found.length ? `${label} ${percent(found.reduce((a, b) => a + b) / found.length)}` : label;
+          return found.length ? `${label} ${format(found.reduce((a, b) => a + b) / found.length)}` : label;
         },
       });
     }
@@ -142,14 +146,23 @@ function lineChart(holder, title, { series, references = [], low, high }) {
   return (changed) => { ({ series, references = [], low, high } = changed); draw(Math.round(holder.clientWidth)); };
 }
 
+/** An interval, upright. */
+function whisker(parent, colour, x, from, to) {
+  shape(parent, "path", { class: `upright ${colour}`, d: `M${x - 3} ${from}h6M${x} ${from}V${to}M${x - 3} ${to}h6` });
+}
+
+/** One line for each seed of each kind of model. */
+function byKind(curves) {
+  return [...new Set(curves.map((m) => m.kind))].map((kind, i) => {
+    const lines = curves.filter((m) => m.kind === kind);
+    return { label: lines[0].title.replace(" model", ""), colour: i, lines };
+  });
+}
+
 function drawCurves() {
-  const kinds = [...new Set(page.accuracy.map((m) => m.kind))];
   const accuracies = page.accuracy.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
-  lineChart(document.getElementById("accuracy-chart"), "Validation accuracy of each model over training", {
-    series: kinds.map((kind, i) => {
-      const lines = page.accuracy.filter((m) => m.kind === kind);
-      return { label: lines[0].title.replace(" model", ""), colour: i, lines };
-    }),
+  lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each model over training`, {
+    series: byKind(page.accuracy),
     references: page.references.map((r) => ({ ...r, title: { "bag-of-words proxy": "proxy", "logistic regression": "logistic", "most frequent label": "majority" }[r.title] ?? r.title })),
     low: Math.floor(Math.min(...accuracies) * 10) / 10,
     high: Math.ceil(Math.max(...accuracies) * 10) / 10,
@@ -170,4 +183,17 @@ function drawCurves() {
   lineChart(document.getElementById("entropy-chart"), "Normalised entropy of attention over training", {
     series: [{ label: "H̃(α)", colour: 0, lines: [page.entropy] }], low: 0, high: 1,
   });
+  if (page.bleu) {
+    const most = Math.max(...page.bleu.flatMap((m) => m.values));
+    lineChart(document.getElementById("bleu-chart"), "BLEU of each model over training", {
+      series: byKind(page.bleu), low: 0, high: Math.max(0.1, Math.ceil(most * 10) / 10),
+      format: (value) => (100 * value).toFixed(1),
+    });
+  }
+  if (page.alignment) {
+    lineChart(document.getElementById("alignment-chart"), "Alignment error rate over training; the text above has the numbers", {
+      series: [{ label: "attention α", colour: 0, lines: [page.alignment.curve], ends: page.alignment.ends }],
+      references: page.alignment.references, low: 0, high: 1,
+    });
+  }
 }

@@ -2,6 +2,10 @@
 // What the page knows, and the one step of training that all of it is shown at.
 
 const page = JSON.parse(document.getElementById("payload").textContent);
+const TERMS = {
+  classification: { rows: "texts", accuracy: "accuracy" },
+  translation: { rows: "output words", accuracy: "token accuracy" },
+}[page.task];
 const state = { step: page.steps.length - 1 };
 const listeners = [];
 let frame = 0;

@@ -106,21 +106,28 @@ function csv(rows) {
 
 const tables = { agreements: () => page.rows };
 
-/** Put buttons into every `.save`: SVG and PNG for a chart, CSV for a table. */
+function saveButton(place, name, kind, save) {
+  const button = element("button", { type: "button", "aria-label": `Save ${name} as ${kind}`, text: kind });
+  button.addEventListener("click", save);
+  place.append(button);
+}
+
+/** Offer a picture as SVG and as PNG; `svg` finds it when asked. */
+function offerPicture(place, name, svg) {
+  saveButton(place, name, "SVG", () => download(`${name}.svg`, new Blob([standalone(svg())], { type: "image/svg+xml" })));
+  saveButton(place, name, "PNG", () => savePng(name, svg()));
+}
+
+/** Offer a table as CSV; `rows` gives it when asked. */
+function offerTable(place, name, rows) {
+  saveButton(place, name, "CSV", () => download(`${name}.csv`, new Blob([csv(rows())], { type: "text/csv" })));
+}
+
+/** Put buttons into every `.save` of the page: SVG and PNG for a chart, CSV for a table. */
 function offerSaving() {
   for (const place of document.querySelectorAll(".save")) {
     const { chart, table, name } = place.dataset;
-    const offer = (kind, save) => {
-      const button = element("button", { type: "button", "aria-label": `Save ${name} as ${kind}`, text: kind });
-      button.addEventListener("click", save);
-      place.append(button);
-    };
-    if (chart) {
-      const svg = () => document.querySelector(`#${chart} svg`);
-      offer("SVG", () => download(`${name}.svg`, new Blob([standalone(svg())], { type: "image/svg+xml" })));
-      offer("PNG", () => savePng(name, svg()));
-    } else {
-      offer("CSV", () => download(`${name}.csv`, new Blob([csv(tables[table]())], { type: "text/csv" })));
-    }
+    if (chart) offerPicture(place, name, () => document.querySelector(`#${chart} svg`));
+    else offerTable(place, name, () => tables[table]());
   }
 }

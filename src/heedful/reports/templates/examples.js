@@ -1,351 +1,99 @@
-// Texts whose words are shaded by α, β and Δ at the slider's step.
+// A list of examples that can be searched, sorted and looked at through the eyes of any model; texts.js and pairs.js fill it.
 
-const PAGE_OF_EXAMPLES = 10;
-const QUANTITIES = [
-  { name: "alpha", array: "alpha", letter: "α" },
-  { name: "beta", array: "beta_logit", letter: "β" },
-  { name: "delta", array: "delta", letter: "Δ" },
-];
-const RAMPS = {
-  light: {
-    alpha: ["#ffffff", "#d5caf2", "#8d6bd0", "#43207f"],
-    for: ["#ffffff", "#bcd7f0", "#4e93d3", "#11497f"],
-    against: ["#ffffff", "#fdd3a8", "#ef8a2c", "#9a4300"],
-  },
-  dark: {
-    alpha: ["#1c1e25", "#43356f", "#8f70e2", "#e0d6ff"],
-    for: ["#1c1e25", "#1b3f63", "#4089cc", "#c2e2ff"],
-    against: ["#1c1e25", "#5a3512", "#c56f1c", "#ffcb92"],
-  },
-};
-
-const darkness = matchMedia("(prefers-color-scheme: dark)");
-let shades = {};
-
-function mix(ramp, amount) {
-  const at = Math.min(Math.max(amount, 0), 1) * (ramp.length - 1);
-  const i = Math.min(Math.floor(at), ramp.length - 2);
-  const channel = (colour, k) => parseInt(colour.slice(1 + 2 * k, 3 + 2 * k), 16);
-  return [0, 1, 2].map((k) => Math.round(channel(ramp[i], k) + (at - i) * (channel(ramp[i + 1], k) - channel(ramp[i], k))));
-}
-
-/** Black or white, whichever can be read on a colour. */
-function legible([r, g, b]) {
-  const linear = (c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000" : "#fff";
-}
-
-function shade(ramp, amount, against = false) {
-  const colour = mix(ramp, amount);
-  return { ground: `rgb(${colour.join(" ")})`, ink: legible(colour), against: against && amount > 0.2 };
-}
-
-/** What a stored level stands for. */
-const meaning = {
-  alpha: (level) => (level / 255) ** 2,
-  signed: (level, largest) => Math.sign(level) * (level / 127) ** 2 * largest,
-};
-
-/** The colour of every level a quantity can have, for one model, on scales that all models share. */
-function makeShades(arrays, dark) {
-  const ramps = RAMPS[dark ? "dark" : "light"];
-  const neutral = Math.log(Math.max(page.labels.length - 1, 1));
-  shades = {};
-  for (const { name, array } of QUANTITIES) {
-    const held = page.models.filter((m) => `${m.name}/${array}` in arrays);
-    const largest = Math.max(...held.map((m) => arrays[`${m.name}/${array}`].largest ?? 1));
-    for (const model of held) {
-      const own = arrays[`${model.name}/${array}`].largest;
-      const table = (shades[`${model.name}/${array}`] = []);
-      for (let level = name === "alpha" ? 0 : -127; level <= (name === "alpha" ? 255 : 127); level++) {
-        if (name === "alpha") table[level] = shade(ramps.alpha, level / 255);
-        else {
-          const value = meaning.signed(level, own) + (name === "beta" ? neutral : 0);
-          const amount = Math.sqrt(Math.abs(value) / largest);
-          table[level + 127] = shade(value < 0 ? ramps.against : ramps.for, amount ** (name === "beta" ? 1.4 : 1), value < 0);
-        }
-      }
-    }
-  }
-  shades.even = Array.from({ length: 256 }, (_, level) => shade(ramps.alpha, level / 255));
-}
-
-class Examples {
-  constructor(arrays) {
+class ExampleList {
+  /** items: objects with `i`, `index` and `search`, one for each example; many: how many to show at a time. */
+  constructor(arrays, items, many) {
     this.arrays = arrays;
+    this.items = items;
+    this.many = this.visible = many;
     this.model = page.models[0];
     this.beside = null;
-    this.visible = PAGE_OF_EXAMPLES;
     this.cards = [];
-    let start = 0;
-    this.texts = page.texts.index.map((index, i) => {
-      const length = page.texts.length[i];
-      const places = [...arrays.places.values.subarray(start, start + length)];
-      const text = { i, index, length, start, label: page.texts.label[i], places };
-      text.search = places.map((p) => (page.special[p] ? "" : page.words[p])).join(" ").toLowerCase();
-      start += length;
-      return text;
-    });
-    this.positions = start;
     this.list = document.getElementById("example-list");
   }
 
-  /** A value kept once per text and step. */
-  at(model, array, place, text) {
-    return this.arrays[`${model.name}/${array}`].values[place * this.texts.length + text.i];
+  /** The models to show, one or two. */
+  get models() {
+    return this.beside ? [this.model, this.beside] : [this.model];
   }
 
-  probability(model, place, text) {
-    return 1 / (1 + Math.exp(-this.at(model, "log_odds", place, text) / 1000));
+  /** The model whose attention decides an order: the one chosen, or the first where that one has none. */
+  get ranker() {
+    return this.attends(this.model) ? this.model : page.models[0];
   }
 
-  attends(model) {
-    return `${model.name}/top` in this.arrays;
-  }
-
-  changes(model, text) {
-    let count = 0;
-    for (let k = 1; k < page.steps.length; k++) {
-      count += this.at(model, "prediction", k, text) !== this.at(model, "prediction", k - 1, text);
-    }
-    return count;
-  }
-
-  /** The texts that hold what is looked for, in the order asked. */
+  /** The examples that hold what is looked for, in the order asked. */
   selected() {
-    const wanted = document.getElementById("find").value.trim().toLowerCase();
-    const order = document.getElementById("order").value;
-    const last = page.steps.length - 1;
-    const ranker = this.attends(this.model) ? this.model : page.models[0];
-    const apart = (t) => this.at(ranker, "higher", last, t) / t.length;
-    const keys = {
-      varied: (t) => [t.i],
-      agree: (t) => [apart(t)],
-      disagree: (t) => [-apart(t)],
-      changed: (t) => [-this.changes(this.model, t), -this.arrays[`${ranker.name}/moved`].values[t.i]],
-      wrong: (t) => [this.at(this.model, "log_odds", last, t)],
-    };
-    return this.texts
-      .filter((t) => !wanted || t.search.includes(wanted))
-      .map((t) => [...keys[order](t), t.i, t])
+    const order = this.keys()[document.getElementById("order").value];
+    return this.items
+      .filter((item) => !this.wanted || item.search.includes(this.wanted))
+      .map((item) => [...order(item), item.i, item])
       .sort((a, b) => { for (let k = 0; k < a.length - 1; k++) if (a[k] !== b[k]) return a[k] - b[k]; return 0; })
       .map((sorted) => sorted[sorted.length - 1]);
   }
 
   /** Build the cards anew. */
   render() {
-    const texts = this.selected();
-    const shown = texts.slice(0, this.visible);
-    this.quantities = QUANTITIES.filter((q) => document.querySelector(`[name=quantity][value=${q.name}]`).checked);
     this.wanted = document.getElementById("find").value.trim().toLowerCase();
-    this.cards = shown.map((text) => this.card(text));
+    this.quantities = QUANTITIES.filter((q) => document.querySelector(`[name=quantity][value=${q.name}]`).checked);
+    const items = this.selected();
+    const shown = items.slice(0, this.visible);
+    this.cards = shown.map((item) => this.card(item));
     this.list.replaceChildren(...this.cards.map((card) => card.node));
-    document.getElementById("found").textContent = `${shown.length} of ${texts.length} shown`;
-    document.getElementById("more").hidden = shown.length === texts.length;
+    document.getElementById("found").textContent = `${shown.length} of ${items.length} shown`;
+    document.getElementById("more").hidden = shown.length === items.length;
+    this.placed?.();
     this.show(state.step);
   }
 
-  card(text) {
-    const node = element("article", { class: "example", "aria-labelledby": `text-${text.i}` });
-    const head = element("h3", { id: `text-${text.i}`, text: `Text ${text.index + 1} ` });
-    head.append(element("span", { dir: "auto", text: `labelled ${page.labels[text.label]}` }));
-    const models = this.beside ? [this.model, this.beside] : [this.model];
-    const sides = models.map((model) => this.side(text, model));
-    const holder = element("div", { class: models.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
-    const readout = element("p", { class: "readout" });
-    const table = element("table", {}, element("thead"), element("tbody"));
-    const numbers = element("details", {}, element("summary", { text: "Numbers" }),
-      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table));
-    node.append(head, holder, readout, numbers);
-    const card = { node, text, sides, readout, table, numbers, hovered: null };
-    numbers.addEventListener("toggle", () => this.tabulate(card));
-    node.addEventListener("pointerover", (event) => this.hover(card, event.target.dataset?.place));
-    node.addEventListener("pointerleave", () => this.hover(card, undefined));
-    return card;
+  /** Whether any of the words looked for is in this one. */
+  isFound(word) {
+    return this.wanted && this.wanted.split(/\s+/).some((w) => word.toLowerCase().includes(w));
   }
 
-  side(text, model) {
-    const node = element("div");
-    if (this.beside) node.append(element("h4", { text: model.title }));
-    const guess = element("span"), where = element("span"), course = element("span");
-    const spark = this.spark(course, model, text);
-    node.append(element("p", { class: "state" }, guess, course, where));
-    const strips = this.quantities.map((quantity) => {
-      const words = element("p", { class: "words", dir: "auto" });
-      const spans = text.places.map((place, l) => {
-        const special = page.special[place];
-        const span = element("span", { class: special ? "w mark" : "w", "data-place": l, text: spelt(page.words[place], special) });
-        if (special) span.setAttribute("dir", "ltr");
-        if (this.wanted && !special && this.wanted.split(/\s+/).some((w) => page.words[place].toLowerCase().includes(w))) span.classList.add("found");
-        words.append(span, " ");
-        return span;
-      });
-      node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
-      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), ringed: -1 };
-    });
-    return { node, model, guess, where, spark, strips };
-  }
-
-  /** The probability of the correct label over training, small. */
-  spark(holder, model, text) {
-    const svg = shape(holder, "svg", { viewBox: "0 0 84 22", role: "img", "aria-label": "Probability of the correct label over training" });
+  /** How surely the right answer is given over training, small. */
+  spark(holder, model, item, title) {
+    const svg = shape(holder, "svg", { viewBox: "0 0 84 22", role: "img", "aria-label": title });
     const last = page.steps[page.steps.length - 1] || 1;
-    const spot = (k) => [2 + 80 * Math.sqrt(page.steps[k] / last), 20 - 18 * this.probability(model, k, text)];
+    const spot = (k) => [2 + 80 * Math.sqrt(page.steps[k] / last), 20 - 18 * this.probability(model, k, item)];
     shape(svg, "line", { class: "grid", x1: 2, x2: 82, y1: 11, y2: 11 });
     shape(svg, "polyline", { class: "line c0", points: page.steps.map((_, k) => spot(k).join(",")).join(" ") });
     const mark = shape(svg, "circle", { class: "point c0", r: 3.5 });
     return (k) => { const [x, y] = spot(k); mark.setAttribute("cx", x); mark.setAttribute("cy", y); };
   }
 
-  show(place) {
-    for (const card of this.cards) {
-      for (const side of card.sides) this.showSide(card.text, side, place);
-      this.tabulate(card);
-      if (card.hovered !== null) this.read(card);
-    }
-  }
-
-  showSide(text, { model, guess, where, spark, strips }, place) {
-    const predicted = this.at(model, "prediction", place, text);
-    const right = predicted === text.label;
-    guess.replaceChildren(
-      element("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }),
-      `: predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${percent(this.probability(model, place, text), 0)}`);
-    spark(place);
-    let top = -1;
-    if (this.attends(model)) {
-      top = this.at(model, "top", place, text);
-      const higher = this.at(model, "higher", place, text);
-      const agrees = 100 * higher < 5 * text.length;
-      where.replaceChildren("α and β ", element("b", { text: agrees ? "agree" : "differ" }),
-        `: α’s top word is number ${higher + 1} of ${text.length} by β`);
-    } else where.textContent = "attention is frozen uniform";
-    for (const strip of strips) {
-      const name = `${model.name}/${strip.quantity.array}`;
-      const values = this.arrays[name]?.values;
-      const table = shades[name] ?? shades.even;
-      const even = Math.round(255 / Math.sqrt(text.length));
-      const signed = strip.quantity.name === "alpha" ? 0 : 127;
-      const from = place * this.positions + text.start;
-      for (let l = 0; l < text.length; l++) {
-        const level = values ? values[from + l] + signed : even;
-        if (level === strip.levels[l]) continue;
-        strip.levels[l] = level;
-        const { ground, ink, against } = table[level];
-        const style = strip.spans[l].style;
-        style.backgroundColor = ground;
-        style.color = ink;
-        strip.spans[l].classList.toggle("against", against);
-      }
-      if (strip.ringed !== top) {
-        strip.spans[strip.ringed]?.classList.remove("ring");
-        strip.spans[top]?.classList.add("ring");
-        strip.ringed = top;
-      }
-    }
-  }
-
-  /** α, β and Δ of one word, as numbers. */
-  values(model, text, l) {
-    const at = state.step * this.positions + text.start + l;
-    const read = (array) => this.arrays[`${model.name}/${array}`];
-    const alpha = this.attends(model) ? meaning.alpha(read("alpha").values[at]) : 1 / text.length;
-    const odds = meaning.signed(read("beta_logit").values[at], read("beta_logit").largest);
-    return { alpha, beta: 1 / (1 + Math.exp(-odds)), delta: meaning.signed(read("delta").values[at], read("delta").largest) };
-  }
-
-  hover(card, place) {
-    card.hovered = place === undefined ? null : Number(place);
-    for (const side of card.sides) {
-      for (const { spans } of side.strips) spans.forEach((span, l) => span.classList.toggle("hover", l === card.hovered));
-    }
-    if (card.hovered === null) card.readout.textContent = "";
-    else this.read(card);
-  }
-
-  read(card) {
-    const place = card.text.places[card.hovered];
-    const parts = card.sides.map(({ model }) => {
-      const { alpha, beta, delta } = this.values(model, card.text, card.hovered);
-      return `α ${percent(alpha)}  β ${beta.toFixed(2)}  Δ ${signed(delta)}`;
+  /** Connect the list with its tools, and show it. */
+  start(intro) {
+    const choose = (id, models) => {
+      const select = document.getElementById(id);
+      select.append(...models.map((m) => element("option", { value: m.name, text: m.title })));
+      return select;
+    };
+    const model = choose("model", page.models);
+    const beside = choose("beside", [{ name: "", title: "nothing" }, ...page.models]);
+    const named = (name) => page.models.find((m) => m.name === name) ?? null;
+    const again = () => {
+      [this.model, this.beside, this.visible] = [named(model.value), named(beside.value), this.many];
+      this.render();
+    };
+    const tools = document.getElementById("example-tools");
+    tools.addEventListener("submit", (event) => event.preventDefault());
+    tools.addEventListener("change", again);
+    document.getElementById("find").addEventListener("input", again);
+    document.getElementById("more").addEventListener("click", () => {
+      const before = this.visible;
+      this.visible += this.many;
+      this.render();
+      const first = this.cards[before]?.node;
+      first?.setAttribute("tabindex", "-1");
+      first?.focus({ preventScroll: true });
     });
-    card.readout.textContent = `“${spelt(page.words[place], page.special[place])}”  ${parts.join("  |  ")}`;
+    document.getElementById("examples-intro").textContent = intro;
+    darkness.addEventListener("change", () => this.colour(darkness.matches));
+    addEventListener("beforeprint", () => this.colour(false));
+    addEventListener("afterprint", () => this.colour(darkness.matches));
+    this.colour(darkness.matches);
+    this.render();
+    onStep((place) => this.show(place));
   }
-
-  /** The numbers of a card whose table is open. */
-  tabulate({ text, sides, table, numbers }) {
-    if (!numbers.open) return;
-    const head = ["place", "word", ...sides.flatMap(() => ["α", "β", "Δ"])];
-    table.tHead.replaceChildren(element("tr", {}, ...head.map((h) => element("th", { scope: "col", text: h }))));
-    table.tBodies[0].replaceChildren(...text.places.map((place, l) => element("tr", {},
-      element("td", { text: l + 1 }), element("td", { dir: "auto", text: spelt(page.words[place], page.special[place]) }),
-      ...sides.flatMap(({ model }) => {
-        const { alpha, beta, delta } = this.values(model, text, l);
-        return [percent(alpha), beta.toFixed(2), signed(delta)].map((t) => element("td", { text: t }));
-      }))));
-  }
-}
-
-function signed(number) {
-  return (number < 0 ? "−" : "+") + Math.abs(number).toPrecision(2);
-}
-
-/** What the shades mean. */
-function drawKey(dark) {
-  const ramps = RAMPS[dark ? "dark" : "light"];
-  const ramp = (colours) => element("span", { class: "ramp", "aria-hidden": "true" }, ...colours.map(([name, amount]) => {
-    const step = element("i");
-    step.style.backgroundColor = shade(ramps[name], amount).ground;
-    return step;
-  }));
-  const levels = [0, 0.25, 0.5, 0.75, 1];
-  document.getElementById("key").replaceChildren(
-    element("span", {}, "α: no weight", ramp(levels.map((a) => ["alpha", a])), "all the weight"),
-    element("span", {}, "β, Δ: against the correct label (underlined)",
-      ramp([...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])]), "for it"),
-    element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"));
-}
-
-function showExamples(arrays) {
-  const examples = new Examples(arrays);
-  const choose = (id, models) => {
-    const select = document.getElementById(id);
-    select.append(...models.map((m) => element("option", { value: m.name, text: m.title })));
-    return select;
-  };
-  const model = choose("model", page.models);
-  const beside = choose("beside", [{ name: "", title: "nothing" }, ...page.models]);
-  const named = (name) => page.models.find((m) => m.name === name) ?? null;
-  const again = () => {
-    [examples.model, examples.beside, examples.visible] = [named(model.value), named(beside.value), PAGE_OF_EXAMPLES];
-    examples.render();
-  };
-  const tools = document.getElementById("example-tools");
-  tools.addEventListener("submit", (event) => event.preventDefault());
-  tools.addEventListener("change", again);
-  document.getElementById("find").addEventListener("input", again);
-  document.getElementById("more").addEventListener("click", () => {
-    const before = examples.visible;
-    examples.visible += PAGE_OF_EXAMPLES;
-    examples.render();
-    const first = examples.cards[before]?.node;
-    first?.setAttribute("tabindex", "-1");
-    first?.focus({ preventScroll: true });
-  });
-  const n = page.texts.index.length, all = page.texts.of;
-  document.getElementById("examples-intro").textContent =
-    (n < all ? `${n} of the ${steps(all)} validation texts, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation texts, unlike ones beside one another. `) +
-    "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.";
-  const colour = (dark) => {
-    makeShades(arrays, dark);
-    drawKey(dark);
-    for (const card of examples.cards) for (const side of card.sides) for (const strip of side.strips) strip.levels.fill(-999);
-    examples.show(state.step);
-  };
-  darkness.addEventListener("change", () => colour(darkness.matches));
-  addEventListener("beforeprint", () => colour(false));
-  addEventListener("afterprint", () => colour(darkness.matches));
-  colour(darkness.matches);
-  examples.render();
-  onStep((place) => examples.show(place));
 }

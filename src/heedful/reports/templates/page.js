@@ -47,12 +47,11 @@ function showPlayer() {
     slider.setAttribute("aria-valuetext", `step ${steps(page.steps[place])}`);
     const accuracy = standard.values[standard.steps.indexOf(page.steps[place])];
     text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`,
-      accuracy === undefined ? "" : ` · accuracy ${percent(accuracy)} (seed ${standard.seed})`);
+      accuracy === undefined ? "" : ` · ${TERMS.accuracy} ${percent(accuracy)} (seed ${standard.seed})`);
   });
 }
 
 async function showTexts() {
-  if (!page.texts) return;
   try {
     const arrays = await unpack();
     showExamples(arrays);

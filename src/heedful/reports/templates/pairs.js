@@ -1,0 +1,319 @@
+// Sentence pairs as matrices, output words by source words, of α, β, Δ and α^IBM at the slider's step.
+
+const QUANTITIES = [
+  { name: "alpha", letter: "α", title: "α attention" },
+  { name: "beta", letter: "β", title: "β knowledge" },
+  { name: "counting", letter: "α^IBM", title: "α^IBM counting" },
+  { name: "delta", letter: "Δ", title: "Δ saliency" },
+  { name: "model_1", letter: "Model 1", title: "IBM Model 1" },
+];
+const FULL_SPAN = 2; // log-odds between the lowest and the highest β of a row from which on the highest is fully shaded
+const HINT = "Point at a cell for its numbers, or go to the matrices with Tab and walk with the arrow keys.";
+
+class Pairs extends ExampleList {
+  constructor(arrays) {
+    let column = 0, row = 0, cell = 0;
+    const pairs = page.pairs.index.map((index, i) => {
+      const L = page.pairs.length[i], T = page.pairs.outputs[i];
+      const source = [...arrays.source.values.subarray(column, column + L)];
+      const target = [...arrays.target.values.subarray(row, row + T)];
+      const pair = { i, index, L, T, source, target, row, cell, sentences: [sentence(source), sentence(target)] };
+      pair.search = pair.sentences.join("\n").toLowerCase();
+      column += L;
+      row += T;
+      cell += L * T;
+      return pair;
+    });
+    super(arrays, pairs, 5);
+    this.rows = row;
+    this.cells = cell;
+    this.inSight = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const card = this.cards.find((c) => c.node === target);
+        if (!card) continue;
+        card.seen = isIntersecting;
+        if (isIntersecting) this.showCard(card, state.step);
+      }
+    }, { rootMargin: "200px" });
+    whenSized(this.list, () => { for (const card of this.cards) this.lay(card); this.show(state.step); });
+  }
+
+  /** A value kept once per output word and step. */
+  at(model, array, place, pair, t) {
+    return this.arrays[`${model.name}/${array}`].values[place * this.rows + pair.row + t];
+  }
+
+  attends(model) {
+    return `${model.name}/alpha` in this.arrays;
+  }
+
+  /** The probability of the right word at one place, or its mean over the sentence. */
+  probability(model, place, pair, t) {
+    const one = (at) => 1 / (1 + Math.exp(-this.at(model, "log_odds", place, pair, at) / 1000));
+    return t === undefined ? mean(pair.target.map((_, at) => one(at))) : one(t);
+  }
+
+  isRight(model, place, pair, t) {
+    return this.at(model, "prediction", place, pair, t) === pair.target[t];
+  }
+
+  agrees(model, place, pair, t) {
+    return 100 * this.at(model, "higher", place, pair, t) < 5 * pair.L;
+  }
+
+  alignmentError(model, place, pair) {
+    const value = this.arrays[`${model.name}/aer`]?.values[place * this.items.length + pair.i];
+    return value === undefined || Number.isNaN(value) ? null : value;
+  }
+
+  gold(pair, t, l) {
+    return this.arrays.gold ? this.arrays.gold.values[pair.cell + t * pair.L + l] : 0;
+  }
+
+  /** What each order sorts by. */
+  keys() {
+    const last = page.steps.length - 1, { ranker, model } = this;
+    const share = (pair, holds) => mean(pair.target.map((_, t) => Number(holds(t))));
+    const together = (p) => share(p, (t) => this.agrees(ranker, last, p, t));
+    const changes = (p) => mean(p.target.map((_, t) => {
+      let count = 0;
+      for (let k = 1; k <= last; k++) count += this.at(model, "prediction", k, p, t) !== this.at(model, "prediction", k - 1, p, t);
+      return count;
+    }));
+    const loss = (p) => mean(p.target.map((_, t) => Math.log1p(Math.exp(-this.at(model, "log_odds", last, p, t) / 1000))));
+    const error = (p) => this.alignmentError(ranker, last, p) ?? 0.5;
+    return {
+      varied: (p) => [p.i],
+      agree: (p) => [-together(p)],
+      disagree: (p) => [together(p)],
+      changed: (p) => [-changes(p)],
+      wrong: (p) => [-loss(p)],
+      aligned: (p) => [error(p)],
+      misaligned: (p) => [-error(p)],
+    };
+  }
+
+  /** The number in a cell, how dark it is (−1 to 1), and which cell of its row is the highest. */
+  read(model, quantity, place, pair, t) {
+    const from = pair.cell + t * pair.L;
+    const level = (array, l, many) => this.arrays[array].values[many * this.cells + from + l];
+    if (quantity === "counting" || quantity === "model_1") {
+      const array = `lexicon/${quantity}`;
+      return { top: this.arrays[`${array}_top`].values[pair.row + t], of: (l) => weight(level(array, l, 0)) };
+    }
+    if (quantity === "alpha") {
+      if (!this.attends(model)) return { top: -1, of: () => ({ value: 1 / pair.L, amount: 1 / Math.sqrt(pair.L) }) };
+      return { top: this.at(model, "alpha_top", place, pair, t), of: (l) => weight(level(`${model.name}/alpha`, l, place)) };
+    }
+    const top = this.at(model, `${quantity}_top`, place, pair, t);
+    if (quantity === "beta") {
+      const low = this.at(model, "beta_low", place, pair, t) / 1000, span = this.at(model, "beta_high", place, pair, t) / 1000 - low;
+      return { top, of: (l) => {
+        const share = level(`${model.name}/beta`, l, place) / 255;
+        return { value: low + share * span, amount: share ** 2 * Math.min(1, span / FULL_SPAN) };
+      } };
+    }
+    const peak = this.at(model, "delta_peak", place, pair, t);
+    return { top, of: (l) => {
+      const share = level(`${model.name}/delta`, l, place) / 127;
+      return { value: Math.sign(share) * share ** 2 * peak, amount: share };
+    } };
+  }
+
+  card(pair) {
+    const name = `pair-${pair.i}`;
+    const node = element("article", { class: "example pair", "aria-labelledby": name });
+    node.append(element("h3", { id: name, text: `Pair ${pair.index + 1}` }));
+    page.languages.forEach((language, k) => node.append(element("div", { class: "sentence" },
+      element("span", { class: "q", dir: "auto", text: language }), element("p", { dir: "auto", text: pair.sentences[k] }))));
+    const card = { node, pair, seen: false, picked: null };
+    card.sides = this.models.map((model) => this.side(card, model));
+    card.readout = element("p", { class: "numbers", text: HINT });
+    card.table = element("table", {}, element("thead"), element("tbody"));
+    card.numbers = element("details", {}, element("summary", { text: "Numbers" }),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of pair ${pair.index + 1}` }, card.table));
+    node.append(...card.sides.map((side) => side.node), card.readout, card.numbers);
+    card.numbers.addEventListener("toggle", () => this.tabulate(card));
+    return card;
+  }
+
+  side(card, model) {
+    const { pair } = card;
+    const node = element("div", { class: "side" });
+    if (this.beside) node.append(element("h4", { text: model.title }));
+    const right = element("span"), course = element("span"), agree = element("span"), error = element("span");
+    const save = element("span", { class: "save" });
+    node.append(element("p", { class: "state" }, right, course, agree, error, save));
+    const spark = this.spark(course, model, pair, "Mean probability of the right words over training");
+    const holder = element("div", { class: "matrices", tabindex: "0", role: "group",
+      "aria-label": `Matrices of pair ${pair.index + 1}, ${model.title}; arrow keys walk through the cells, the numbers are read below` });
+    node.append(holder);
+    const side = { node, model, right, agree, error, spark, matrices: new Matrices(this, pair, model, holder) };
+    offerPicture(save, `pair-${pair.index + 1}-${model.name}`, () => holder.querySelector("svg"));
+    holder.addEventListener("pointerover", (event) => this.pick(card, event.target.dataset?.cell));
+    holder.addEventListener("pointerleave", () => this.pick(card, undefined));
+    holder.addEventListener("mousedown", (event) => event.preventDefault()); // a click is not to take the arrow keys from the slider
+    holder.addEventListener("focus", () => { card.readout.setAttribute("aria-live", "polite"); this.pick(card, card.picked ?? 0); });
+    holder.addEventListener("blur", () => { card.readout.removeAttribute("aria-live"); this.pick(card, undefined); });
+    holder.addEventListener("keydown", (event) => {
+      const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+      if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+      const inside = (value, size) => Math.min(Math.max(value, 0), size - 1);
+      const t = inside(Math.floor((card.picked ?? 0) / pair.L) + move[0], pair.T), l = inside(((card.picked ?? 0) % pair.L) + move[1], pair.L);
+      this.pick(card, t * pair.L + l);
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    return side;
+  }
+
+  /** After the cards have been put on the page: their widths are known, and whether they are in sight. */
+  placed() {
+    this.drawKey();
+    this.inSight.disconnect();
+    for (const card of this.cards) {
+      this.lay(card);
+      this.inSight.observe(card.node);
+    }
+  }
+
+  lay(card) {
+    for (const side of card.sides) side.matrices.lay();
+  }
+
+  show(place) {
+    for (const card of this.cards) if (card.seen) this.showCard(card, place);
+  }
+
+  showCard(card, place) {
+    const { pair } = card;
+    for (const { model, right, agree, error, spark, matrices } of card.sides) {
+      const many = pair.target.filter((_, t) => this.isRight(model, place, pair, t)).length;
+      right.replaceChildren(element("b", { text: `${many} of ${pair.T}` }), " words right");
+      spark(place);
+      if (this.attends(model)) {
+        const together = pair.target.filter((_, t) => this.agrees(model, place, pair, t)).length;
+        agree.replaceChildren("α and β agree for ", element("b", { text: `${together} of ${pair.T}` }));
+      } else agree.textContent = "attention is frozen uniform";
+      const wrong = this.alignmentError(model, place, pair);
+      if (wrong !== null) error.replaceChildren("alignment error ", element("b", { text: percent(wrong, 0) }));
+      matrices.show(place);
+    }
+    this.tabulate(card);
+    if (card.picked !== null) this.spell(card);
+  }
+
+  pick(card, cell) {
+    card.picked = cell === undefined ? null : Number(cell);
+    for (const { matrices } of card.sides) matrices.pick(card.picked);
+    if (card.picked === null) card.readout.textContent = HINT;
+    else this.spell(card);
+  }
+
+  /** The numbers of the cell that is pointed at. */
+  spell(card) {
+    const { pair } = card, t = Math.floor(card.picked / pair.L), l = card.picked % pair.L;
+    const parts = card.sides.map(({ model }) => {
+      const numbers = QUANTITIES.map(({ name, letter }) => `${letter.replace("^IBM", "ᴵᴮᴹ")} ${spelled(name, this.read(model, name, state.step, pair, t).of(l).value)}`);
+      const said = this.at(model, "prediction", state.step, pair, t);
+      const guess = `would say ${quoted(said)}, gives ${quoted(pair.target[t])} ${percent(this.probability(model, state.step, pair, t), 0)}`;
+      return `${card.sides.length > 1 ? `${model.title}: ` : ""}${numbers.join("   ")}   ${guess}`;
+    });
+    const link = ["", "   possible gold link", "   gold link"][this.gold(pair, t, l)];
+    card.readout.textContent = `${quoted(pair.source[l])} → ${quoted(pair.target[t])}${link}   ${parts.join("   |   ")}`;
+  }
+
+  /** The numbers of a card whose table is open: for each output word, where each quantity is highest. */
+  tabulate({ pair, sides, table, numbers }) {
+    if (!numbers.open) return;
+    const shown = this.quantities;
+    const head = ["place", "output word", ...sides.flatMap(() => ["would say", "right word", ...shown.map((q) => `highest ${q.letter.replace("^", " ")}`)]), ...(this.arrays.gold ? ["gold"] : [])];
+    table.tHead.replaceChildren(element("tr", {}, ...head.map((h) => element("th", { scope: "col", text: h }))));
+    table.tBodies[0].replaceChildren(...pair.target.map((word, t) => element("tr", {},
+      element("td", { text: t + 1 }), element("td", { dir: "auto", text: piece(word, 40) }),
+      ...sides.flatMap(({ model }) => [
+        element("td", { dir: "auto", text: piece(this.at(model, "prediction", state.step, pair, t), 40) }),
+        element("td", { text: percent(this.probability(model, state.step, pair, t), 0) }),
+        ...shown.map(({ name }) => {
+          const { top, of } = this.read(model, name, state.step, pair, t);
+          return element("td", { dir: "auto", text: top < 0 ? "–" : `${piece(pair.source[top], 40)} ${spelled(name, of(top).value)}` });
+        })]),
+      ...(this.arrays.gold ? [element("td", { dir: "auto", text: pair.source.filter((_, l) => this.gold(pair, t, l)).map((w) => piece(w, 40)).join(" ") || "–" })] : []))));
+  }
+
+  colour(dark) {
+    Matrices.colour(dark);
+    this.dark = dark;
+    this.drawKey();
+    for (const card of this.cards) for (const { matrices } of card.sides) matrices.forget();
+    for (const card of this.cards) if (card.seen || !dark) this.showCard(card, state.step);
+  }
+
+  /** What the shades and marks mean. */
+  drawKey() {
+    const shown = (name) => this.quantities?.some((q) => q.name === name);
+    const levels = [0, 0.25, 0.5, 0.75, 1], ramp = (...ramps) => rampStrip(this.dark, ramps);
+    const mark = (tag, attributes) => {
+      const svg = document.createElementNS(SVG, "svg");
+      for (const [name, value] of Object.entries({ viewBox: "0 0 18 18", width: 18, height: 18, class: "mark", "aria-hidden": "true" })) svg.setAttribute(name, value);
+      shape(svg, tag, attributes);
+      return svg;
+    };
+    const entries = [
+      ["α", " and α", element("sup", { text: "IBM" }), ": no weight", ramp(...levels.map((a) => ["alpha", a])), "all the weight"],
+      shown("beta") && ["β: lowest log-odds of its row", ramp(...levels.map((a) => ["for", a])), `highest; faint where they differ by less than ${FULL_SPAN}`],
+      shown("delta") && ["Δ: against the right word", ramp(...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])), "for it, each row on its own scale"],
+      [mark("rect", { class: "best", x: 2, y: 2, width: 14, height: 14, rx: 2 }), " highest of its row"],
+      page.pairs.gold && [mark("circle", { class: "gold", cx: 9, cy: 9, r: 4.5 }), " gold link"],
+      [element("span", { class: "tick", text: "✓" }), " the model would say this word"],
+      page.joined.some(Boolean) && ["‑ goes on with the word before"],
+    ];
+    document.getElementById("key").replaceChildren(...entries.filter(Boolean).map((parts) => element("span", {}, ...parts)));
+  }
+}
+
+function mean(numbers) {
+  return numbers.reduce((a, b) => a + b, 0) / numbers.length;
+}
+
+/** What a level of attention stands for, and how dark it is. */
+function weight(level) {
+  return { value: meaning.alpha(level), amount: level / 255 };
+}
+
+function spelled(quantity, value) {
+  if (quantity === "beta") return probabilityOf(value);
+  return quantity === "delta" ? signed(value) : percent(value);
+}
+
+/** A probability from its log-odds, with as many digits as it needs. */
+function probabilityOf(odds) {
+  const p = 1 / (1 + Math.exp(-odds));
+  if (p >= 0.1) return p.toFixed(p > 0.99 ? 3 : 2);
+  return p < 0.0001 ? "< 0.0001" : p.toPrecision(2);
+}
+
+/** A word or a part of one, shortened to `most` characters; a part that goes on with a word begins with a hyphen. */
+function piece(place, most = Infinity, book = page) {
+  const text = (book.joined[place] ? "‑" : "") + spelt(book.words[place], book.special[place]);
+  if (text.length <= most) return text;
+  const letters = [...new Intl.Segmenter().segment(text.slice(0, 8 * most))].map((s) => s.segment);
+  return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
+}
+
+function quoted(place) {
+  return `“${piece(place, 60)}”`;
+}
+
+/** The words of a sentence, its parts joined, its ends left out. */
+function sentence(places) {
+  return places.filter((p) => !["start", "end", "pad"].includes(page.special[p]))
+    .map((p) => (page.joined[p] ? "" : " ") + spelt(page.words[p], page.special[p])).join("").trim();
+}
+
+function showExamples(arrays) {
+  const n = page.pairs.index.length, all = page.pairs.of;
+  new Pairs(arrays).start(
+    (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones beside one another. `) +
+    "A row is an output word, given the right words before it; a column is a source word. Attention α and knowledge β move with the slider; αᴵᴮᴹ, what counting words alone would attend to, does not. Orders are taken at the last step.");
+}

@@ -1,0 +1,235 @@
+// Texts whose words are shaded by α, β and Δ at the slider's step.
+
+const QUANTITIES = [
+  { name: "alpha", array: "alpha", letter: "α" },
+  { name: "beta", array: "beta_logit", letter: "β" },
+  { name: "delta", array: "delta", letter: "Δ" },
+];
+
+let shades = {};
+
+/** The colour of every level a quantity can have, for one model, on scales that all models share. */
+function makeShades(arrays, dark) {
+  const ramps = RAMPS[dark ? "dark" : "light"];
+  const neutral = Math.log(Math.max(page.labels.length - 1, 1));
+  shades = {};
+  for (const { name, array } of QUANTITIES) {
+    const held = page.models.filter((m) => `${m.name}/${array}` in arrays);
+    const largest = Math.max(...held.map((m) => arrays[`${m.name}/${array}`].largest ?? 1));
+    for (const model of held) {
+      const own = arrays[`${model.name}/${array}`].largest;
+      const table = (shades[`${model.name}/${array}`] = []);
+      for (let level = name === "alpha" ? 0 : -127; level <= (name === "alpha" ? 255 : 127); level++) {
+        if (name === "alpha") table[level] = shade(ramps.alpha, level / 255);
+        else {
+          const value = meaning.signed(level, own) + (name === "beta" ? neutral : 0);
+          const amount = Math.sqrt(Math.abs(value) / largest);
+          table[level + 127] = shade(value < 0 ? ramps.against : ramps.for, amount ** (name === "beta" ? 1.4 : 1), value < 0);
+        }
+      }
+    }
+  }
+  shades.even = Array.from({ length: 256 }, (_, level) => shade(ramps.alpha, level / 255));
+}
+
+class Texts extends ExampleList {
+  constructor(arrays) {
+    let start = 0;
+    const texts = page.texts.index.map((index, i) => {
+      const length = page.texts.length[i];
+      const places = [...arrays.places.values.subarray(start, start + length)];
+      const text = { i, index, length, start, label: page.texts.label[i], places };
+      text.search = places.map((p) => (page.special[p] ? "" : page.words[p])).join(" ").toLowerCase();
+      start += length;
+      return text;
+    });
+    super(arrays, texts, 10);
+    this.positions = start;
+  }
+
+  /** A value kept once per text and step. */
+  at(model, array, place, text) {
+    return this.arrays[`${model.name}/${array}`].values[place * this.items.length + text.i];
+  }
+
+  probability(model, place, text) {
+    return 1 / (1 + Math.exp(-this.at(model, "log_odds", place, text) / 1000));
+  }
+
+  attends(model) {
+    return `${model.name}/top` in this.arrays;
+  }
+
+  changes(model, text) {
+    let count = 0;
+    for (let k = 1; k < page.steps.length; k++) {
+      count += this.at(model, "prediction", k, text) !== this.at(model, "prediction", k - 1, text);
+    }
+    return count;
+  }
+
+  /** What each order sorts by. */
+  keys() {
+    const last = page.steps.length - 1, ranker = this.ranker;
+    const apart = (t) => this.at(ranker, "higher", last, t) / t.length;
+    return {
+      varied: (t) => [t.i],
+      agree: (t) => [apart(t)],
+      disagree: (t) => [-apart(t)],
+      changed: (t) => [-this.changes(this.model, t), -this.arrays[`${ranker.name}/moved`].values[t.i]],
+      wrong: (t) => [this.at(this.model, "log_odds", last, t)],
+    };
+  }
+
+  card(text) {
+    const node = element("article", { class: "example", "aria-labelledby": `text-${text.i}` });
+    const head = element("h3", { id: `text-${text.i}`, text: `Text ${text.index + 1} ` });
+    head.append(element("span", { dir: "auto", text: `labelled ${page.labels[text.label]}` }));
+    const sides = this.models.map((model) => this.side(text, model));
+    const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
+    const readout = element("p", { class: "readout" });
+    const table = element("table", {}, element("thead"), element("tbody"));
+    const numbers = element("details", {}, element("summary", { text: "Numbers" }),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table));
+    node.append(head, holder, readout, numbers);
+    const card = { node, text, sides, readout, table, numbers, hovered: null };
+    numbers.addEventListener("toggle", () => this.tabulate(card));
+    node.addEventListener("pointerover", (event) => this.hover(card, event.target.dataset?.place));
+    node.addEventListener("pointerleave", () => this.hover(card, undefined));
+    return card;
+  }
+
+  side(text, model) {
+    const node = element("div");
+    if (this.beside) node.append(element("h4", { text: model.title }));
+    const guess = element("span"), where = element("span"), course = element("span");
+    const spark = this.spark(course, model, text, "Probability of the correct label over training");
+    node.append(element("p", { class: "state" }, guess, course, where));
+    const strips = this.quantities.map((quantity) => {
+      const words = element("p", { class: "words", dir: "auto" });
+      const spans = text.places.map((place, l) => {
+        const special = page.special[place];
+        const span = element("span", { class: special ? "w mark" : "w", "data-place": l, text: spelt(page.words[place], special) });
+        if (special) span.setAttribute("dir", "ltr");
+        if (!special && this.isFound(page.words[place])) span.classList.add("found");
+        words.append(span, " ");
+        return span;
+      });
+      node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
+      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), ringed: -1 };
+    });
+    return { node, model, guess, where, spark, strips };
+  }
+
+  show(place) {
+    for (const card of this.cards) {
+      for (const side of card.sides) this.showSide(card.text, side, place);
+      this.tabulate(card);
+      if (card.hovered !== null) this.read(card);
+    }
+  }
+
+  showSide(text, { model, guess, where, spark, strips }, place) {
+    const predicted = this.at(model, "prediction", place, text);
+    const right = predicted === text.label;
+    guess.replaceChildren(
+      element("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }),
+      `: predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${percent(this.probability(model, place, text), 0)}`);
+    spark(place);
+    let top = -1;
+    if (this.attends(model)) {
+      top = this.at(model, "top", place, text);
+      const higher = this.at(model, "higher", place, text);
+      const agrees = 100 * higher < 5 * text.length;
+      where.replaceChildren("α and β ", element("b", { text: agrees ? "agree" : "differ" }),
+        `: α’s top word is number ${higher + 1} of ${text.length} by β`);
+    } else where.textContent = "attention is frozen uniform";
+    for (const strip of strips) {
+      const name = `${model.name}/${strip.quantity.array}`;
+      const values = this.arrays[name]?.values;
+      const table = shades[name] ?? shades.even;
+      const even = Math.round(255 / Math.sqrt(text.length));
+      const signed = strip.quantity.name === "alpha" ? 0 : 127;
+      const from = place * this.positions + text.start;
+      for (let l = 0; l < text.length; l++) {
+        const level = values ? values[from + l] + signed : even;
+        if (level === strip.levels[l]) continue;
+        strip.levels[l] = level;
+        const { ground, ink, against } = table[level];
+        const style = strip.spans[l].style;
+        style.backgroundColor = ground;
+        style.color = ink;
+        strip.spans[l].classList.toggle("against", against);
+      }
+      if (strip.ringed !== top) {
+        strip.spans[strip.ringed]?.classList.remove("ring");
+        strip.spans[top]?.classList.add("ring");
+        strip.ringed = top;
+      }
+    }
+  }
+
+  /** α, β and Δ of one word, as numbers. */
+  values(model, text, l) {
+    const at = state.step * this.positions + text.start + l;
+    const read = (array) => this.arrays[`${model.name}/${array}`];
+    const alpha = this.attends(model) ? meaning.alpha(read("alpha").values[at]) : 1 / text.length;
+    const odds = meaning.signed(read("beta_logit").values[at], read("beta_logit").largest);
+    return { alpha, beta: 1 / (1 + Math.exp(-odds)), delta: meaning.signed(read("delta").values[at], read("delta").largest) };
+  }
+
+  hover(card, place) {
+    card.hovered = place === undefined ? null : Number(place);
+    for (const side of card.sides) {
+      for (const { spans } of side.strips) spans.forEach((span, l) => span.classList.toggle("hover", l === card.hovered));
+    }
+    if (card.hovered === null) card.readout.textContent = "";
+    else this.read(card);
+  }
+
+  read(card) {
+    const place = card.text.places[card.hovered];
+    const parts = card.sides.map(({ model }) => {
+      const { alpha, beta, delta } = this.values(model, card.text, card.hovered);
+      return `α ${percent(alpha)}  β ${beta.toFixed(2)}  Δ ${signed(delta)}`;
+    });
+    card.readout.textContent = `“${spelt(page.words[place], page.special[place])}”  ${parts.join("  |  ")}`;
+  }
+
+  /** The numbers of a card whose table is open. */
+  tabulate({ text, sides, table, numbers }) {
+    if (!numbers.open) return;
+    const head = ["place", "word", ...sides.flatMap(() => ["α", "β", "Δ"])];
+    table.tHead.replaceChildren(element("tr", {}, ...head.map((h) => element("th", { scope: "col", text: h }))));
+    table.tBodies[0].replaceChildren(...text.places.map((place, l) => element("tr", {},
+      element("td", { text: l + 1 }), element("td", { dir: "auto", text: spelt(page.words[place], page.special[place]) }),
+      ...sides.flatMap(({ model }) => {
+        const { alpha, beta, delta } = this.values(model, text, l);
+        return [percent(alpha), beta.toFixed(2), signed(delta)].map((t) => element("td", { text: t }));
+      }))));
+  }
+
+  colour(dark) {
+    makeShades(this.arrays, dark);
+    drawKey(dark);
+    for (const card of this.cards) for (const side of card.sides) for (const strip of side.strips) strip.levels.fill(-999);
+    this.show(state.step);
+  }
+}
+
+/** What the shades mean. */
+function drawKey(dark) {
+  const levels = [0, 0.25, 0.5, 0.75, 1];
+  document.getElementById("key").replaceChildren(
+    element("span", {}, "α: no weight", rampStrip(dark, levels.map((a) => ["alpha", a])), "all the weight"),
+    element("span", {}, "β, Δ: against the correct label (underlined)",
+      rampStrip(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])]), "for it"),
+    element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"));
+}
+
+function showExamples(arrays) {
+  const n = page.texts.index.length, all = page.texts.of;
+  new Texts(arrays).start(
+    (n < all ? `${n} of the ${steps(all)} validation texts, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation texts, unlike ones beside one another. `) +
+    "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.");
+}

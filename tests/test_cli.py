@@ -1,0 +1,131 @@
+"""The command line as a stranger uses it: words for people, JSON for programs, one line for every mistake."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from heedful import cli
+
+
+def heedful(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    monkeypatch.setattr(sys, "argv", ["heedful", *arguments])
+    code = 0
+    try:
+        cli.main()
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: heedful(monkeypatch, capsys, *map(str, arguments))
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    rows = [f"{'a good' if i % 2 else 'a bad'} film number {i % 7},{'up' if i % 2 else 'down'}" for i in range(80)]
+    path = tmp_path / "reviews.csv"
+    path.write_text("\n".join(["review,verdict", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_version_and_help(command):
+    code, out, _ = command("--version")
+    assert (code, out.split()[0]) == (0, "heedful")
+    code, out, _ = command("--help")
+    assert code == 0
+    for verb in ("study", "preflight", "report", "data"):
+        assert verb in out
+
+
+def test_study_of_a_file_of_ones_own(command, reviews, tmp_path):
+    code, out, err = command("study", reviews, "--budget", "smoke", "--text", "review", "--label", "verdict", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["data"]["labels"] == ["down", "up"]
+    assert {"own", "cross"} == {row["convention"] for row in result["agreements"]}
+    assert "standard-0" in err
+    page = (tmp_path / "runs" / "reviews" / "report.html").read_text(encoding="utf-8")
+    assert result["verdict"]["sentence"] in page
+    code, out, err = command("study", reviews, "--budget", "smoke", "--text", "review", "--label", "verdict")
+    assert code == 0, err
+    assert "report: runs/reviews/report.html" in out.replace("\n", "")
+    assert "accuracy" not in err  # nothing was trained again
+    code, out, _ = command("report", "runs/reviews", "--out", "page.html")
+    assert (code, out.strip()) == (0, "page.html")
+
+
+def test_preflight_json_and_table(command, reviews):
+    code, out, _ = command("preflight", reviews, "--json", "--label", "verdict")
+    result = json.loads(out)
+    assert (code, result["verdict"]) == (0, "learnable")
+    assert result["null"]["p"] <= 0.01 < result["statistic"]
+    code, out, _ = command("preflight", reviews, "--label", "verdict")
+    assert code == 0
+    assert "good" in out
+
+
+BAD = {
+    "missing file": (None, "nowhere.csv", [], "nowhere.csv"),
+    "empty file": (b"", "e.csv", [], "e.csv"),
+    "header only": (b"text,label\n", "h.csv", [], "h.csv"),
+    "wrong column": (b"text,label\na,0\nb,1\n", "c.csv", ["--text", "txet"], "'text'"),
+    "one class": (b"text,label\n" + b"a b,1\n" * 30, "o.csv", [], "every label is '1'"),
+    "not UTF-8": (b"text,label\ngood,1\nb\xff\xfed,0\n", "u.csv", [], ":3"),
+    "ragged row": (b"text,label\ngood,1\nbad,0,extra\n", "r.csv", [], ":3"),
+    "bad JSON": (b'{"text": "a", "label": 1}\n{oops\n', "j.jsonl", [], ":2"),
+    "unknown corpus": (None, "rotten-tomatos", [], "rotten-tomatoes"),
+    "unknown budget": (b"text,label\n" + b"a,0\nb,1\n" * 20, "b.csv", ["--budget", "huge"], "smoke"),
+    "unknown task": (b"text,label\n" + b"a,0\nb,1\n" * 20, "t.csv", ["--task", "poetry"], "translation"),
+    "bad device": (b"text,label\n" + b"a,0\nb,1\n" * 40, "d.csv", ["--device", "abacus"], "abacus"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(command, tmp_path, case):
+    content, name, options, words = BAD[case]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    code, out, err = command("study", name, "--budget", "smoke", *options)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_a_label_never_seen_in_training(command, reviews, tmp_path):
+    (tmp_path / "v.csv").write_text("review,verdict\nnew thing,sideways\n", encoding="utf-8")
+    code, _, err = command("study", reviews, "--label", "verdict", "--validation", "v.csv", "--budget", "smoke")
+    assert code == 2
+    assert "sideways" in err
+    assert "v.csv:2" in err
+
+
+def test_a_very_long_text_is_cut_and_said(command, tmp_path):
+    rows = ["good " * 50_000 + ",1"] + [f"{'good' if i % 2 else 'bad'} film,{i % 2}" for i in range(60)]
+    (tmp_path / "long.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    code, out, err = command("study", "long.csv", "--budget", "smoke", "--json")
+    assert code == 0, err
+    assert any("cut to 40 words" in said for said in json.loads(out)["data"]["decisions"])
+
+
+def test_debug_shows_the_traceback(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    shown = subprocess.run(
+        [sys.executable, "-m", "heedful", "--debug", "study", "nowhere.csv"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" in shown.stderr
+
+
+def test_not_a_run(command, tmp_path):
+    code, _, err = command("report", tmp_path)
+    assert code == 2
+    assert "not a run" in err
