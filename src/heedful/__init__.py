@@ -12,6 +12,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heedful.api import load as load
     from heedful.api import preflight as preflight
     from heedful.api import report as report
     from heedful.api import study as study
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from heedful.config import StudyConfig as StudyConfig
     from heedful.config import TrainConfig as TrainConfig
     from heedful.data.corpus import Corpus as Corpus
-    from heedful.data.load import load as load
     from heedful.errors import HeedfulError as HeedfulError
     from heedful.measure.uncertainty import Estimate as Estimate
+    from heedful.model import lexicon as lexicon
     from heedful.studies.result import StudyResult as StudyResult
     from heedful.trace.store import Trace as Trace
 
@@ -36,15 +37,17 @@ _HOMES = {
     "StudyResult": "heedful.studies.result",
     "Trace": "heedful.trace.store",
     "TrainConfig": "heedful.config",
-    "load": "heedful.data.load",
+    "load": "heedful.api",
     "preflight": "heedful.api",
     "report": "heedful.api",
     "study": "heedful.api",
 }
-__all__ = sorted([*_HOMES, "__version__"])
+__all__ = sorted([*_HOMES, "__version__", "lexicon"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "lexicon":
+        return import_module("heedful.model.lexicon")
     if name not in _HOMES:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

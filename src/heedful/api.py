@@ -57,6 +57,17 @@ def study(
     return result
 
 
+def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus | ParallelCorpus:
+    """The corpus of that name, in that file or pair of files, or in that `datasets.Dataset`.
+
+    settings: `task`, `text`, `label`, `validation`, `test`, `lower`, `seed`, as for `study`.
+
+    >>> len(load("rotten-tomatoes").train)
+    6824
+    """
+    return open_data(data, target, **settings)
+
+
 def preflight(data: Any, **settings: Any) -> "Preflight":
     """Say, without training, what co-occurrence alone can teach a model of this corpus.
 

@@ -16,20 +16,24 @@ Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
 def list_(as_json: Json = False) -> None:
     """The named corpora, and which of them are here."""
     from heedful.data.catalog import CATALOG, is_here
+    from heedful.data.open import describe
+    from heedful.data.synthetic import TASKS
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": found.name,
             "title": found.title,
+            "task": found.task,
             "labels": list(found.labels),
             "licence": found.licence,
             "here": is_here(found.name),
         }
         for found in CATALOG.values()
     ]
+    rows += [facts for name in ("multi30k", *TASKS) if (facts := describe(name)) is not None]
     if as_json:
         return _print_json(rows)
-    columns = ("name", "title", "labels", "here")
+    columns = ("name", "title", "task", "here")
     _print_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
 
 
@@ -37,9 +41,16 @@ def list_(as_json: Json = False) -> None:
 def show(name: Name, as_json: Json = False) -> None:
     """What a corpus is, its sizes, and what was decided when it was read."""
     from heedful.data.catalog import entry, is_here, open_corpus
+    from heedful.data.open import describe, open_data
 
+    if (facts := describe(name)) is not None:
+        if facts["here"]:
+            data = open_data(name)
+            facts["splits"] = {split: len(getattr(data, split)) for split in ("train", "validation", "test")}
+            facts |= {"decisions": list(data.decisions), "digest": data.digest()}
+        return _print_json(facts) if as_json else _print_facts(name, facts)
     found = entry(name)
-    facts: dict[str, Any] = {
+    facts = {
         "name": found.name,
         "title": found.title,
         "task": found.task,
@@ -62,16 +73,20 @@ def show(name: Name, as_json: Json = False) -> None:
         facts["digest"] = corpus.digest()
     if as_json:
         return _print_json(facts)
-    hidden = ("files", "rules")
-    _print_table(("", name), [[key, _cell(value)] for key, value in facts.items() if key not in hidden])
+    return _print_facts(name, {key: value for key, value in facts.items() if key not in ("files", "rules")})
 
 
 @app.command()
 def check(name: Name, as_json: Json = False) -> None:
     """Compare a corpus's files with their checksums."""
     from heedful.data.catalog import check as checked
+    from heedful.data.open import describe, open_data
     from heedful.errors import DataError
 
+    if describe(name) is not None:
+        data = open_data(name)  # reads every file against its checksum, or generates anew
+        facts = {"name": name, "ok": True, "digest": data.digest()}
+        return _print_json(facts) if as_json else _print_facts(name, facts)
     result = checked(name)
     if as_json:
         _print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
@@ -94,6 +109,10 @@ def fetch(
     from heedful.data.fetch import fetch as fetched
 
     typer.echo(fetched(name, revision=revision, force=force))
+
+
+def _print_facts(name: str, facts: dict[str, Any]) -> None:
+    _print_table(("", name), [[key, _cell(value)] for key, value in facts.items()])
 
 
 def _cell(value: Any) -> str:

@@ -3,16 +3,14 @@
 import csv
 import io
 import json
-import os
 import shutil
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -20,11 +18,6 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from heedful.reports.page import write_report
 from heedful.studies.result import StudyResult
 
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --window-size=1280,900"
-)
 HOSTILE_WORDS = [
     "<script>alert(1)</script>",
     "</script>",
@@ -36,36 +29,7 @@ HOSTILE_WORDS = [
     "👩‍👩‍👦",
 ]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM.exists() and DRIVER.exists()) and os.environ.get("CI") != "true",
-        reason="chromium and chromedriver are not installed",
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory, downloads: Path) -> Iterator[webdriver.Chrome]:
-    if not (CHROMIUM.exists() and DRIVER.exists()):
-        pytest.fail("chromium and chromedriver are needed where CI=true")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    driver.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads), "eventsEnabled": False}
-    )
-    yield driver
-    driver.quit()
+pytestmark = in_a_browser
 
 
 @pytest.fixture(scope="module")
@@ -78,41 +42,9 @@ def opened(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     return visit(browser, page)
 
 
-def visit(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
-    browser.get_log("performance")
-    browser.get_log("browser")
-    browser.get(page.as_uri())
-    WebDriverWait(browser, 20).until(lambda b: b.execute_script("return document.body.dataset.ready") == "yes")
-    settle(browser)
-    return browser
-
-
-def settle(browser: webdriver.Chrome) -> None:
-    """Wait until what was asked for is drawn."""
-    browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
-
-
-def by_id(browser, name):
-    return browser.find_element(By.ID, name)
-
-
 def shades(browser):
     script = "return [...document.querySelectorAll('.example .w')].map(w => w.style.backgroundColor)"
     return browser.execute_script(script)
-
-
-def titles(browser):
-    return browser.execute_script("return [...document.querySelectorAll('.example h3')].map(h => h.textContent)")
-
-
-def saved(downloads: Path, name: str) -> Path:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        for found in downloads.glob(f"*{name}"):
-            if found.stat().st_size:
-                return found
-        time.sleep(0.05)
-    pytest.fail(f"{name} was not saved; there are {list(downloads.iterdir())}")
 
 
 def test_nothing_is_complained_of_and_nothing_leaves_the_page(opened):
@@ -308,55 +240,3 @@ def test_accessible(browser, page, scheme):
         assert browser.execute_script(AUDIT) == []
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-AUDIT = r"""
-const faults = [];
-const seen = new Set();
-for (const node of document.querySelectorAll('[id]')) {
-  if (seen.has(node.id)) faults.push(`two elements are called ${node.id}`);
-  seen.add(node.id);
-}
-const named = (node) =>
-  node.ariaLabel || node.getAttribute('aria-labelledby') || node.labels?.length || node.textContent.trim();
-const operable = 'button, select, input, summary, a, [role=img], [role=region], [role=group]';
-for (const node of document.querySelectorAll(operable)) {
-  if (!named(node)) faults.push(`${node.outerHTML.slice(0, 80)} has no name`);
-}
-for (const node of document.querySelectorAll('[aria-labelledby]')) {
-  if (!document.getElementById(node.getAttribute('aria-labelledby'))) faults.push(`${node.id} is labelled by nothing`);
-}
-let level = 0;
-for (const node of document.querySelectorAll('h1, h2, h3, h4')) {
-  const now = +node.tagName[1];
-  if (now > level + 1) faults.push(`${node.textContent} skips a level`);
-  level = now;
-}
-if (document.querySelectorAll('h1').length !== 1) faults.push('there is not one h1');
-if (!document.documentElement.lang) faults.push('no language');
-for (const table of document.querySelectorAll('table')) {
-  if (!table.querySelector('th[scope=col]')) faults.push('a table has no heads');
-}
-const parse = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
-const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-const light = ([r, g, b]) => [r, g, b].map((c) => linear(c / 255))
-  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-const ground = (node) => {
-  for (; node; node = node.parentElement) {
-    const colour = parse(getComputedStyle(node).backgroundColor);
-    if (colour.length < 4 || colour[3] > 0) return colour;
-  }
-  return [255, 255, 255];
-};
-const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (texts.nextNode()) {
-  const node = texts.currentNode.parentElement, text = texts.currentNode.data.trim();
-  if (!text || node.closest('script, noscript, option') || !node.getClientRects().length) continue;
-  const style = getComputedStyle(node);
-  const ink = parse(node.closest('svg') ? style.fill : style.color);
-  const [a, b] = [light(ink), light(ground(node))].sort((x, y) => y - x);
-  const contrast = (a + 0.05) / (b + 0.05);
-  if (contrast < 4.5) faults.push(`${text.slice(0, 30)} has contrast ${contrast.toFixed(2)}`);
-}
-return [...new Set(faults)];
-"""

@@ -8,15 +8,18 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import pyarrow.parquet as pq
 import pytest
 
 from heedful.budgets import study_preset
 from heedful.config import StudyConfig, TrainConfig, to_toml
 from heedful.errors import RunError
-from heedful.papers.published import published_agreements, published_stars
+from heedful.measure.uncertainty import Estimate
+from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports import summary
 from heedful.reports.page import render_report, write_report
-from heedful.studies.result import StudyResult
+from heedful.reports.terminal import print_study
+from heedful.studies.result import AlignmentResult, StudyResult
 from heedful.studies.run import Run
 
 
@@ -187,3 +190,124 @@ def test_a_report_needs_no_torch(smoke_run, tmp_path):
         "write_report(Path(sys.argv[1]), out=Path(sys.argv[2])); sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(smoke_run), str(tmp_path / "a.html")], check=True)
+
+
+@pytest.fixture(scope="module")
+def translation(smoke_translation_run):
+    return render_report(Run(smoke_translation_run))
+
+
+@pytest.fixture
+def own_translation(smoke_translation_run, tmp_path):
+    return Run(shutil.copytree(smoke_translation_run, tmp_path / "run"))
+
+
+def test_a_translation_page_has_its_own_words(translation, smoke_translation_run):
+    result = StudyResult.load(smoke_translation_run / "result.json")
+    text = " ".join("".join(Elements(translation).text).split())
+    for sentence in (
+        result.verdict.sentence,
+        *summary.alignment_sentences(result),
+        "Validation token accuracy",
+        "BLEU",
+    ):
+        assert " ".join(sentence.split()) in text
+    assert "d<b>e → e&n" in text
+    assert "most frequent label" not in text.split("const page")[0]
+
+
+def test_text_of_sentence_pairs_is_never_markup(translation):
+    seen = Elements(translation)
+    assert not {"i", "u", "img"} & set(seen.tags)
+    assert seen.tags.count("script") == 3
+    assert "alert(1)</script>" not in translation
+    assert all(link.startswith("#") for link in seen.links)
+
+
+def test_no_alignment_where_there_is_no_gold(own_translation):
+    table = pq.read_table(own_translation.data_path("validation.parquet"))
+    pq.write_table(table.drop_columns("alignment"), own_translation.data_path("validation.parquet"))
+    replace(StudyResult.load(own_translation.result_path), alignment=None).save(own_translation.result_path)
+    page = render_report(own_translation)
+    assert 'id="alignment"' not in page
+    assert "worst aligned" not in page
+    assert 'id="examples"' in page
+
+
+def test_multi30k_stands_beside_the_paper(own_translation):
+    assert "Paper’s ξ" not in render_report(own_translation)
+    result = StudyResult.load(own_translation.result_path)
+    replace(result, data=result.data | {"name": "multi30k:de-en"}).save(own_translation.result_path)
+    page = render_report(own_translation)
+    assert "Paper’s ξ by BLEU" in page
+    assert "trains De→En" in page
+    lines = {
+        (line.name, line.whose): line for line in summary.agreement_lines(StudyResult.load(own_translation.result_path))
+    }
+    line = lines["A(α, β)", "cross"]
+    assert (line.paper, line.paper_xi, line.paper_xi_bleu) == (
+        "48.8\N{NO-BREAK SPACE}%",
+        "48.6\N{NO-BREAK SPACE}%",
+        "16.4",
+    )
+    assert lines["A(α, α^IBM)", "own"].paper == lines["A(α, α^IBM)", "own"].paper_xi_bleu == "–"
+
+
+def test_published_values_of_multi30k():
+    for name in ("multi30k", "multi30k:de-en", "multi30k:en-de"):
+        assert published_agreements(name)["A(alpha,beta_uf)"] == 31.02
+        assert published_agreements(name)["xi_final"] == 66.29
+        assert published_bleu(name) == {
+            "xi(alpha,beta_uf)": 11.43,
+            "xi(beta_uf,beta_px)": 11.43,
+            "xi(delta,beta_uf)": 11.43,
+            "xi(alpha,beta)": 16.41,
+            "xi_final": 37.89,
+        }
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        (0.1, "nearer to the gold alignment, though nobody showed it one. Its links are better than"),
+        (
+            0.3,
+            "Its links are worse than those of IBM Model 1, which only counts words, and better than those of position",
+        ),
+        (0.5, "not shown to differ from those of position alone"),
+        (0.9, "not shown that training has brought attention nearer"),
+        (0.99, "led attention away"),
+    ],
+)
+def test_what_alignment_errors_say(smoke_translation_run, trained, said):
+    def near(value):
+        return Estimate(value, value - 0.02, value + 0.02, 90)
+
+    result = StudyResult.load(smoke_translation_run / "result.json")
+    found = AlignmentResult(
+        result.alignment.attention, near(0.9), near(trained), near(0.25), near(0.2), near(0.5), chance=0.91
+    )
+    assert said in " ".join(summary.alignment_sentences(replace(result, alignment=found)))
+
+
+def test_a_command_for_two_files(own_translation):
+    preset = replace(study_preset("a.de", "smoke", "translation"), target="a.en")
+    assert with_config(own_translation, preset)[0] == "heedful study a.de a.en --budget smoke --seeds 2"
+    named = study_preset("multi30k:en-de", "quick", "translation")
+    assert with_config(own_translation, named)[0] == "heedful study multi30k:en-de --budget quick --seeds 2"
+
+
+def test_a_translation_report_needs_no_torch(smoke_translation_run, tmp_path):
+    test_a_report_needs_no_torch(smoke_translation_run, tmp_path)
+
+
+def test_the_terminal_says_bleu_and_alignment(smoke_translation_run, smoke_run, capsys):
+    print_study(StudyResult.load(smoke_translation_run / "result.json"), smoke_translation_run / "report.html")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "ξ BLEU" in said
+    assert "BLEU at the end, by seed: standard model" in said
+    assert "alignment error of attention:" in said
+    print_study(StudyResult.load(smoke_run / "result.json"), smoke_run / "report.html")
+    said = capsys.readouterr().out
+    assert "BLEU" not in said
+    assert "alignment" not in said

@@ -89,7 +89,9 @@ def nearest(name: str) -> str:
     >>> nearest("rotten-tomatos")
     "did you mean 'rotten-tomatoes'? `heedful data list` shows all names"
     """
-    near = difflib.get_close_matches(name, CATALOG, 1)
+    from heedful.data.synthetic import TASKS
+
+    near = difflib.get_close_matches(name, (*CATALOG, "multi30k", *TASKS), 1)
     return (f"did you mean {near[0]!r}? " if near else "") + "`heedful data list` shows all names"
 
 

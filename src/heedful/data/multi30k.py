@@ -23,6 +23,12 @@ SHA256 = {
 PARTS = ("train", "val", "test_2016_flickr")
 
 
+def is_here(root: Path | None = None) -> bool:
+    """Whether the files exist, whatever they hold."""
+    folder = (data_directory() if root is None else root) / FOLDER
+    return all((folder / name).is_file() for name in SHA256)
+
+
 def multi30k(direction: str = "de-en", root: Path | None = None) -> ParallelCorpus:
     """Multi30k in either direction; snell2021 calls its own En-De, its released code trains De→En.
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import TaskName
+from heedful.data import multi30k
 from heedful.data.corpus import Corpus
 from heedful.data.load import load
 from heedful.data.parallel import ParallelCorpus, load_parallel
@@ -39,6 +40,36 @@ def open_data(
     if isinstance(data, str) and data in TASKS:
         return generated_texts(data, seed=seed)
     return load(data, text=text, label=label, validation=validation, test=test, lower=lower, seed=seed)
+
+
+def describe(name: str) -> dict[str, Any] | None:
+    """What a parallel corpus or a generated task of that name is; nothing for any other name.
+
+    >>> describe("keyword")["task"], describe("sst")
+    ('classification', None)
+    """
+    if name in TASKS:
+        task = TASKS[name]
+        return {
+            "name": name,
+            "title": f"generated: {task.description}",
+            "task": task.kind,
+            "labels": ["negative", "positive"] if task.kind == "classification" else [],
+            "licence": "none needed: generated, seeded, any size",
+            "source": "generated",
+            "here": True,
+        }
+    if name.partition(":")[0] != "multi30k":
+        return None
+    return {
+        "name": name,
+        "title": "Multi30k image captions, German to English (multi30k:en-de for the other direction)",
+        "task": "translation",
+        "labels": [],
+        "licence": multi30k.LICENCE,
+        "source": multi30k.SOURCE,
+        "here": multi30k.is_here(),
+    }
 
 
 def task_of(data: Any, target: str | Path | None = None) -> TaskName:

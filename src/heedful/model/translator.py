@@ -17,6 +17,7 @@ from heedful.errors import ConfigError
 from heedful.model.classifier import log_odds
 from heedful.model.encoder import LSTMEncoder
 from heedful.model.projection import project
+from heedful.model.recurrent import pays, read_words
 
 State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
 
@@ -100,6 +101,11 @@ class Translator(nn.Module):
 
     def forward(self, batch: PairBatch) -> TranslatorOutput:
         """Teacher forcing over the whole target."""
+        if not self.config.bidirectional and pays(self.decoder, self.embedding, batch.source):
+            hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
+            states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
+            context, alpha = self.attend(states, hidden, batch.source_mask)
+            return TranslatorOutput(context, alpha, hidden, states)
         return self.from_embeddings(self.embedding(batch.source), batch)
 
     def from_embeddings(self, embedded: Float[Tensor, "B L E"], batch: PairBatch) -> TranslatorOutput:

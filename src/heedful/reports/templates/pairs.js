@@ -124,8 +124,8 @@ class Pairs extends ExampleList {
     const name = `pair-${pair.i}`;
     const node = element("article", { class: "example pair", "aria-labelledby": name });
     node.append(element("h3", { id: name, text: `Pair ${pair.index + 1}` }));
-    page.languages.forEach((language, k) => node.append(element("div", { class: "sentence" },
-      element("span", { class: "q", dir: "auto", text: language }), element("p", { dir: "auto", text: pair.sentences[k] }))));
+    node.append(element("dl", { class: "sentences" }, ...page.languages.flatMap((language, k) => [
+      element("dt", { dir: "auto", text: language }), element("dd", { dir: "auto", text: pair.sentences[k] })])));
     const card = { node, pair, seen: false, picked: null };
     card.sides = this.models.map((model) => this.side(card, model));
     card.readout = element("p", { class: "numbers", text: HINT });
