@@ -5,6 +5,7 @@ seed with as many threads as there are cores, as PyTorch does when nobody says o
 """
 
 import atexit
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
@@ -153,9 +154,10 @@ def train_on_demand(pipe: Connection, seed: int) -> None:
     torch.manual_seed(seed)
     model = Translator(CONFIG, VOCABULARY)
     step = training(model.loss, build_optimiser(model, TrainConfig()), seed)
-    while True:
-        steps = pipe.recv()
-        pipe.send([step() for _ in range(steps)])
+    with contextlib.suppress(EOFError):
+        while True:
+            steps = pipe.recv()
+            pipe.send([step() for _ in range(steps)])
 
 
 def train_everywhere(pipes: list[Connection]) -> list[list[float]]:

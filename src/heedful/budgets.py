@@ -98,7 +98,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "proxy": _proxy(20, 10, width=16),
         },
         "quick": {
-            "max_validation": 48,
+            "max_validation": 32,
             "translator": _COPYING,
             "train": TrainConfig(steps=350, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 351, 50))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),

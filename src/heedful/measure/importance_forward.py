@@ -94,8 +94,8 @@ class Forward:
             is_open=False,
         )
 
-    def predict(self, states: States, mask: Bool[Tensor, "B L"], *, attach: bool = True) -> Float[Tensor, "B K"]:
-        """Probabilities from hidden states on; with `attach=False` no gradient passes through the attention weights."""
+    def predict(self, states: States, mask: Bool[Tensor, "B L"], *, attach: bool = True) -> Tensor:
+        """Probabilities (B, K) from hidden states on; with `attach=False` no gradient passes through the attention weights."""
         alpha = self.project(self.score(states), mask)
         return self.read(states, alpha if attach else alpha.detach())
 

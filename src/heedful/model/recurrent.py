@@ -42,7 +42,7 @@ def read_words(
     mask: Bool[Tensor, "B L"] | None = None,
     start: tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]] | None = None,
 ) -> tuple[Float[Tensor, "B L H"], tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]]:
-    """lstm(embedding(words)), and the state after each text's last real token (after the last column without a mask)."""
+    """lstm(embedding(words)), and the state after each text's last real token; without a mask, after the last column."""
     assert isinstance(lstm, nn.LSTM)
     H = lstm.hidden_size
     W_ih, W_hh, b_ih, b_hh = (getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))

@@ -182,6 +182,7 @@ def _translations(run: Run, result: StudyResult, steps: list[int], arrays: Array
             "source": np.searchsorted(used, table.ids).tolist(),
             "counts": table.counts.tolist(),
             "least": table.least,
+            "meetings": table.meetings,
             "seeds": len(traces),
             "best": rankings["counting"].tokens.shape[-1],
             **spelling(run.tokeniser(), used),

@@ -34,12 +34,13 @@ class TranslationTable:
     `counting` and `model_1` rank by Trans(o∣i) of the count table and of IBM Model 1's last iteration. `attention`
     ranks by the share of the word's attention that fell to it while o was said, Σ α[x_l = i, y_t = o] / Σ α[x_l = i].
     `knowledge` ranks by how much attending to the word alone raises the log-odds of o over attending to another word of
-    the sentence, logit β_{t,l} less its mean over l, averaged over where i and o meet, twice or more.
+    the sentence, logit β_{t,l} less its mean over l, averaged over where i and o meet, `meetings` times or more.
     """
 
     ids: NDArray[np.int64]
     counts: NDArray[np.int64]
     least: int
+    meetings: int
     counting: Ranking
     model_1: Ranking
     attention: Ranking
@@ -56,7 +57,7 @@ def translation_table(
     least = next((k for k in (10, 5, 3, 2) if np.sum(every >= k) >= FEW_WORDS), 1)
     ids = np.flatnonzero(every >= least)
     ids = np.sort(ids[np.argsort(-every[ids], kind="stable")[:MANY_WORDS]])
-    meet = _Meetings(source, target, ids)
+    meet, meetings = _Meetings(source, target, ids), max(2, least // 2)
 
     def counted(step: int) -> Ranking:
         return meet.best([meet.mean(expit(lexicon.quantity("beta_logit", step).values))])
@@ -66,11 +67,12 @@ def translation_table(
         alpha = np.mean([trace.quantity("alpha", step).values for trace in traces], axis=0)
         attention.append(meet.share(alpha))
         raised = meet.mean(np.mean([_over_row(trace.quantity("beta_logit", step)) for trace in traces], axis=0))
-        knowledge.append(np.where(meet.counts > 1, raised, -np.inf))
+        knowledge.append(np.where(meet.counts >= meetings, raised, -np.inf))
     return TranslationTable(
         ids,
         every[ids],
         least,
+        meetings,
         counted(lexicon.steps[0]),
         counted(lexicon.steps[-1]),
         meet.best(attention),

@@ -1,5 +1,6 @@
 """Progress for people: bars on a terminal, plain lines elsewhere; always on standard error."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,11 +57,21 @@ def _bars(console: Console) -> Iterator[Handlers]:
 
 
 def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
+    began: dict[str, float] = {}
+
+    def left(line: dict[str, Any]) -> str:
+        """How long the model will go on, from how long it took so far."""
+        since = time.monotonic() - began.setdefault(line["model"], time.monotonic())
+        if not line["step"] or since < 1:
+            return ""
+        return f", about {since * (line['steps'] - line['step']) / line['step']:.0f} s left"
+
     def on_progress(line: dict[str, Any]) -> None:
         if line.get("done"):
             console.print(f"  {line['model']}: done", highlight=False)
-        elif line.get("accuracy") is not None:
-            console.print(f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}", highlight=False)
+        elif line.get("accuracy") is not None or line.get("loss") is not None:
+            said = f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}{left(line)}"
+            console.print(said, highlight=False, soft_wrap=True)
 
     return on_progress
 

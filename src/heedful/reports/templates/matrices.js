@@ -1,6 +1,6 @@
 // One picture of several matrices that share their rows and columns.
 
-const CELL = { least: 14, most: 26, lowest: 17, highest: 22 };
+const CELL = { least: 11, good: 14, most: 26, lowest: 17, highest: 22 };
 const LABEL = 13, SLANT = Math.PI / 3, LETTERS = 16;
 
 class Matrices {
@@ -34,9 +34,9 @@ class Matrices {
     const above = Math.max(...this.columns.map(Matrices.room)) * Math.sin(SLANT) + 14;
     const beyond = (cell) => Math.max(...this.columns.map((text, l) => (l + 0.6) * cell + Matrices.room(text) * Math.cos(SLANT) - L * cell), 0) + 6;
     const gap = 20;
-    const cellOf = (line) => (width - 3 - left - line * beyond(CELL.least) - (line - 1) * gap) / (line * L);
+    const cellOf = (line) => (width - 3 - left - line * beyond(CELL.good) - (line - 1) * gap) / (line * L);
     let line = many;
-    while (line > 1 && cellOf(line) < CELL.least) line--;
+    while (line > 1 && cellOf(line) < (line === 2 && L > 24 ? CELL.least : CELL.good)) line--; // long sentences go two by two
     line = Math.ceil(many / Math.ceil(many / line));
     const cell = Math.min(Math.max(cellOf(line), CELL.least), CELL.most), tall = Math.min(Math.max(cell, CELL.lowest), CELL.highest);
     const over = beyond(cell), step = L * cell + over + gap, head = 22, high = head + above + T * tall + 18;
@@ -49,14 +49,14 @@ class Matrices {
       shape(group, "text", { class: "name", x: 0, y: 14 }, quantity.title);
       const grid = shape(group, "g", { transform: `translate(0 ${head + above})` });
       const columns = this.columns.map((text, l) => label(grid, source[l], text, list, {
-        transform: `translate(${(l + 0.6) * cell} -7) rotate(${(-SLANT * 180) / Math.PI})` }));
+        transform: `translate(${(l + 0.6) * cell} -7) rotate(${(-SLANT * 180) / Math.PI}) scale(${Math.min(1, cell / CELL.good)})` }));
       const rows = !first ? [] : this.rows.map((text, t) => label(grid, target[t], text, list, { x: -19, y: (t + 0.5) * tall + 4.5, "text-anchor": "end" }));
       const ticks = !first ? [] : this.rows.map((_, t) => shape(grid, "text", { class: "tick", x: -15, y: (t + 0.5) * tall + 4.5 }));
       shape(grid, "rect", { class: "frame", x: -0.5, y: -0.5, width: L * cell + 1, height: T * tall + 1 });
       const band = [shape(grid, "rect", { class: "band", height: tall, width: L * cell }), shape(grid, "rect", { class: "band", width: cell, height: T * tall })];
       const cells = [], gold = [];
       for (let t = 0; t < T; t++) for (let l = 0; l < L; l++) {
-        cells.push(shape(grid, "rect", { class: "cell", "data-cell": t * L + l, x: l * cell + 0.5, y: t * tall + 0.5, width: cell - 1, height: tall - 1, rx: 1.5 }));
+        cells.push(shape(grid, "rect", { class: "cell", fill: "none", "data-cell": t * L + l, x: l * cell + 0.5, y: t * tall + 0.5, width: cell - 1, height: tall - 1, rx: 1.5 }));
       }
       for (let t = 0; t < T; t++) for (let l = 0; l < L; l++) {
         const link = list.gold(this.pair, t, l);

@@ -47,7 +47,7 @@ function showPlayer() {
     slider.setAttribute("aria-valuetext", `step ${steps(page.steps[place])}`);
     const accuracy = standard.values[standard.steps.indexOf(page.steps[place])];
     text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`,
-      accuracy === undefined ? "" : ` · ${TERMS.accuracy} ${percent(accuracy)} (seed ${standard.seed})`);
+      accuracy === undefined ? "" : ` · accuracy ${percent(accuracy)} (seed ${standard.seed})`);
   });
 }
 

@@ -293,9 +293,10 @@ function probabilityOf(odds) {
   return p < 0.0001 ? "< 0.0001" : p.toPrecision(2);
 }
 
-/** A word or a part of one, shortened to `most` characters; a part that goes on with a word begins with a hyphen. */
+/** A word or a part of one, shortened to `most` characters; letters that go on with a word have a hyphen before them. */
 function piece(place, most = Infinity, book = page) {
-  const text = (book.joined[place] ? "‑" : "") + spelt(book.words[place], book.special[place]);
+  const goesOn = book.joined[place] && /^[\p{L}\p{M}\p{N}]/u.test(book.words[place]);
+  const text = (goesOn ? "‑" : "") + spelt(book.words[place], book.special[place]);
   if (text.length <= most) return text;
   const letters = [...new Intl.Segmenter().segment(text.slice(0, 8 * most))].map((s) => s.segment);
   return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";

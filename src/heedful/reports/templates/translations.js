@@ -9,13 +9,13 @@ const WAYS = [
 ];
 
 function showTokens(arrays) {
-  const book = page.translations, { source, counts, least, seeds, best } = book;
+  const book = page.translations, { source, counts, least, meetings, seeds, best } = book;
   const table = document.getElementById("token-table"), more = document.getElementById("more-tokens");
   const find = document.getElementById("find-token");
   const order = source.map((_, i) => i).sort((a, b) => counts[b] - counts[a]);
   let all = false;
   document.getElementById("tokens-intro").textContent =
-    `Source words that occur ${least === 1 ? "" : `${least} times or more `}in the validation pairs, and the output words opposite them there that rank highest: by counting, Trans(o|i), the share of co-occurrence in the training pairs; by five rounds of IBM Model 1; by knowledge β, the log-odds that attending to the word alone adds over attending to the sentence’s other words, where the two met twice or more; by attention α, the share of the attention the word drew. β and α are means over ${seeds} seeds at the slider’s step.`;
+    `Source words that occur ${least === 1 ? "" : `${least} times or more `}in the validation pairs, and the output words opposite them there that rank highest: by counting, Trans(o|i), the share of co-occurrence in the training pairs; by five rounds of IBM Model 1; by knowledge β, the log-odds that attending to the word alone adds over attending to the sentence’s other words, where the two met ${meetings} times or more; by attention α, the share of the attention the word drew. β and α are means over ${seeds} seeds at the slider’s step.`;
   const ranked = ({ name, moves }, i) => Array.from({ length: best }, (_, k) => {
     const at = ((moves ? state.step * source.length : 0) + i) * best + k;
     return { place: arrays[`translations/${name}`].values[at], score: arrays[`translations/${name}_score`].values[at] };
