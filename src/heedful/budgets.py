@@ -78,7 +78,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "max_length": 60,
             "subwords": 4000,
             "translator": TranslatorConfig(embedding=128, hidden=128, dropout=0.2),
-            "train": TrainConfig(steps=2000, batch_size=32, evaluate_at=(0, 50, 100, 250, 500, 750, 1000, 1500, 2000)),
+            "train": TrainConfig(steps=1500, batch_size=32, evaluate_at=(0, 50, 100, 250, 500, 750, 1000, 1250, 1500)),
             "proxy": _proxy(3000, 300, width=128, learning_rate=1e-3),
         },
         "paper": {

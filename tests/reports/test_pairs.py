@@ -179,7 +179,9 @@ def test_translations_by_hand(run):
                     meetings.setdefault(int(output), []).append((alpha.row(row)[at], lift, trans.row(row)[at]))
             row += 1
     by_attention = {o: sum(a for a, _, _ in cells) / whole for o, cells in meetings.items()}
-    by_knowledge = {o: np.mean([b for _, b, _ in cells]) for o, cells in meetings.items() if len(cells) >= table.meetings}
+    by_knowledge = {
+        o: np.mean([b for _, b, _ in cells]) for o, cells in meetings.items() if len(cells) >= table.meetings
+    }
     by_counting = {o: cells[0][2] for o, cells in meetings.items()}
     for ranking, scores in (
         (table.attention, by_attention),

@@ -162,7 +162,8 @@ def _each_without(
     difference = torch.zeros(part.mask.shape, dtype=whole.dtype, device=whole.device)
     possible = part.mask & (part.mask.sum(1, keepdim=True) > 1)
     at_once = max(1, max_tokens // part.mask.shape[1])
-    for row, i in zip(*(torch.split(where, at_once) for where in possible.nonzero(as_tuple=True)), strict=True):
+    for chunk in torch.split(possible.nonzero(), at_once) if possible.any() else ():
+        row, i = chunk.unbind(1)
         keep = part.mask[row]
         keep[torch.arange(len(row), device=row.device), i] = False
         difference[row, i] = (whole[row] - without(row, keep)).abs()
@@ -187,7 +188,7 @@ def _deletion_wave(forward: Forward, batch: Batch, part: Part, max_tokens: int) 
     hidden = torch.cat([read.after[0] for read in reads], dim=-1).transpose(0, 1).contiguous()
     states = _finish(forward, hidden, [read.last for read in reads], part.text)
     whole = batch.choose(forward.predict(states, part.mask), part.text)
-    B, L, D = hidden.shape
+    B, L, _ = hidden.shape
     difference = torch.zeros_like(part.mask, dtype=whole.dtype)
     at_once = max(1, min(WAVE, max_tokens // L) // B)
     for first in range(0, L, at_once):
