@@ -120,7 +120,10 @@ def test_a_very_long_text_is_cut_and_said(command, tmp_path):
 def test_debug_shows_the_traceback(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     shown = subprocess.run(
-        [sys.executable, "-m", "heedful", "--debug", "study", "nowhere.csv"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "heedful", "--debug", "study", "nowhere.csv"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "Traceback" in shown.stderr
 

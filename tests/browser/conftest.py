@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import CHROMIUM, DRIVER, FLAGS
+from tests.browser.chromium import CHROMIUM, DRIVER, FLAGS
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -17,6 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from heedful.reports.page import write_report
 from heedful.studies.result import StudyResult
+from heedful.studies.run import Run
 
 HOSTILE_WORDS = [
     "<script>alert(1)</script>",
@@ -199,6 +200,10 @@ def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
     words = json.loads(path.read_text(encoding="utf-8"))
     words[4 : 4 + len(HOSTILE_WORDS)] = HOSTILE_WORDS
     path.write_text(json.dumps(words), encoding="utf-8")
+    texts = Run(run).words()
+    Run(run).save_words(
+        [[HOSTILE_WORDS[(i + j) % len(HOSTILE_WORDS)] for j in range(len(t))] for i, t in enumerate(texts)]
+    )
     visit(browser, write_report(run))
     shown = set(
         browser.execute_script("return [...document.querySelectorAll('.w, #token-table th')].map(w => w.textContent)")

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

@@ -41,10 +41,14 @@ def shown_rows(run, payload, quantity, model="standard"):
 
 
 def test_words_are_the_texts(run, payload):
-    split, vocabulary = run.split("validation"), run.vocabulary().words
-    words = [payload.content["words"][i] for i in read(payload, "places")]
-    expected = [vocabulary[w] for i in payload.content["texts"]["index"] for w in split.text(i)]
-    assert words == expected
+    split, written = run.split("validation"), run.words()
+    places = read(payload, "places")
+    assert [payload.content["words"][i] for i in places] == [
+        word for i in payload.content["texts"]["index"] for word in ["", *written[i], ""]
+    ]
+    ids = [w for i in payload.content["texts"]["index"] for w in split.text(i)]
+    kinds = {1: "unknown", 2: "start", 3: "end"}
+    assert [payload.content["special"][i] for i in places] == [kinds.get(int(w), "") for w in ids]
 
 
 def test_alpha_survives_quantisation(run, payload):

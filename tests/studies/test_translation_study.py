@@ -24,7 +24,13 @@ def toy(tmp_path_factory):
 def test_columns_of_translation(toy):
     result = StudyResult.load(toy / "result.json")
     names = {row.name for row in result.agreements}
-    assert {"A(alpha,beta)", "A(alpha,beta_uf)", "A(delta,beta_uf)", "A(alpha,alpha_ibm)", "A(alpha,alpha_hat)"} <= names
+    assert {
+        "A(alpha,beta)",
+        "A(alpha,beta_uf)",
+        "A(delta,beta_uf)",
+        "A(alpha,alpha_ibm)",
+        "A(alpha,alpha_hat)",
+    } <= names
     assert not names & {"A(alpha,alpha_fr)", "A(beta_uf,beta_log)"}
     for row in result.agreements:
         assert row.estimate.n == result.data["validation"]  # the unit is the sentence pair

@@ -155,13 +155,17 @@ class EncodedSplit:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A corpus as numbers, and what was decided on the way (`decisions`)."""
+    """A corpus as numbers, and what was decided on the way (`decisions`).
+
+    `validation_words` are the words behind the validation ids, the rare ones too, for people to read.
+    """
 
     vocabulary: Vocabulary
     train: EncodedSplit
     validation: EncodedSplit
     test: EncodedSplit
     decisions: tuple[str, ...]
+    validation_words: tuple[tuple[str, ...], ...] = ()
 
 
 def encode(
@@ -203,6 +207,7 @@ def encode(
         _numbered(vocabulary, words["validation"], validation),
         _numbered(vocabulary, words["test"], corpus.test),
         tuple(decisions),
+        tuple(tuple(text) for text in words["validation"]),
     )
 
 

@@ -93,10 +93,14 @@ def _examples(run: Run, shown: list[ModelSpec], steps: list[int], arrays: Arrays
     split = run.split("validation")
     per_position = len(steps) * sum(_BYTES_PER_POSITION[spec.kind] for spec in shown)
     chosen = choose_examples(run.model(shown[0]).trace(), split.lengths, per_position)
-    ids = np.concatenate([split.text(int(i)) for i in chosen])
-    used, places = np.unique(ids, return_inverse=True)
-    vocabulary = run.vocabulary().words
-    arrays.add("places", places.astype(np.uint32))
+    written = run.words()
+    used: dict[tuple[str, str], int] = {}
+    places = [
+        used.setdefault(spelt, len(used))
+        for i in chosen
+        for spelt in _spelt(split.text(int(i)).tolist(), written[int(i)])
+    ]
+    arrays.add("places", np.array(places, dtype=np.uint32))
     for spec in shown:
         trace = run.model(spec).trace()
         add_examples(arrays, spec.name, trace, steps, chosen, attends=spec.kind != "uniform")
@@ -107,9 +111,14 @@ def _examples(run: Run, shown: list[ModelSpec], steps: list[int], arrays: Arrays
             "length": split.lengths[chosen].tolist(),
             "of": len(split),
         },
-        "words": [vocabulary[i] for i in used],
-        "special": [special(int(i)) for i in used],
+        "words": [word for word, _ in used],
+        "special": [kind for _, kind in used],
     }
+
+
+def _spelt(ids: list[int], words: list[str]) -> list[tuple[str, str]]:
+    """Each position as it was written, and what it is to the model if it is no word to it."""
+    return [(word, special(i)) for i, word in zip(ids, ["", *words, ""], strict=True)]
 
 
 def _tokens(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> dict[str, Any]:

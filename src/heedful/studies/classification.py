@@ -34,6 +34,7 @@ def prepare(run: Run, config: StudyConfig, corpus: Corpus) -> None:
     for name in SPLITS:
         getattr(encoded, name).save(run.data_path(f"{name}.parquet"))
     encoded.vocabulary.save(run.data_path("vocabulary.json"))
+    run.save_words(encoded.validation_words)
     run.save_data_summary(
         {
             "name": corpus.name,

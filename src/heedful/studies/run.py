@@ -9,6 +9,7 @@ runs/<name>/config.toml                what was asked
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -106,6 +107,15 @@ class Run:
     def vocabulary(self) -> Vocabulary:
         """The words behind the ids."""
         return Vocabulary.load(self.data_path("vocabulary.json"))
+
+    def save_words(self, words: Sequence[Sequence[str]]) -> None:
+        """Keep the words of the validation texts as they were written, the rare ones too."""
+        write_json(self.data_path("validation_words.json"), {"words": [list(text) for text in words]})
+
+    def words(self) -> list[list[str]]:
+        """The words of each validation text, without its two ends."""
+        texts: list[list[str]] = read_json(self.data_path("validation_words.json"))["words"]
+        return texts
 
     def pairs(self, name: str) -> EncodedPairs:
         """The encoded sentence pairs of one split."""

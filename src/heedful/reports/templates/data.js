@@ -58,5 +58,6 @@ function steps(n) {
 
 /** The text of a word, or of a place that is no word. */
 function spelt(word, special) {
+  if (special === "unknown" && word && word !== "<unk>") return word;
   return { start: "‹start›", end: "‹end›", unknown: "‹unknown›", pad: "‹pad›" }[special] ?? word;
 }

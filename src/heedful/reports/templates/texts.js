@@ -39,7 +39,7 @@ class Texts extends ExampleList {
       const length = page.texts.length[i];
       const places = [...arrays.places.values.subarray(start, start + length)];
       const text = { i, index, length, start, label: page.texts.label[i], places };
-      text.search = places.map((p) => (page.special[p] ? "" : page.words[p])).join(" ").toLowerCase();
+      text.search = places.map((p) => page.words[p]).join(" ").toLowerCase();
       start += length;
       return text;
     });
@@ -109,9 +109,9 @@ class Texts extends ExampleList {
       const words = element("p", { class: "words", dir: "auto" });
       const spans = text.places.map((place, l) => {
         const special = page.special[place];
-        const span = element("span", { class: special ? "w mark" : "w", "data-place": l, text: spelt(page.words[place], special) });
+        const span = element("span", { class: special ? (special === "unknown" ? "w rare" : "w mark") : "w", "data-place": l, text: spelt(page.words[place], special) });
         if (special) span.setAttribute("dir", "ltr");
-        if (!special && this.isFound(page.words[place])) span.classList.add("found");
+        if (this.isFound(page.words[place])) span.classList.add("found");
         words.append(span, " ");
         return span;
       });
@@ -224,7 +224,8 @@ function drawKey(dark) {
     element("span", {}, "α: no weight", rampStrip(dark, levels.map((a) => ["alpha", a])), "all the weight"),
     element("span", {}, "β, Δ: against the correct label (underlined)",
       rampStrip(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])]), "for it"),
-    element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"));
+    element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"),
+    element("span", {}, element("span", { class: "w rare", text: "word" }), " a rare word, unknown to the model"));
 }
 
 function showExamples(arrays) {
