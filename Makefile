@@ -5,7 +5,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 .PHONY: install demo test lint bench clean
 
 demo: .venv/demo
-	$(BIN)/heedful study rotten-tomatoes --out runs/demo
+	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto

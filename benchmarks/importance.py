@@ -42,7 +42,7 @@ def cases(quick: bool) -> Iterator[Case]:
             ("captum FeatureAblation, 64 at a time, a baseline token for deletion", ablated, 2),
         ):
             yield Case(
-                work=f"leave-one-out by deletion, BiLSTM 300→256, {count} texts of about {(shortest + longest) // 2} tokens",
+                work=f"deletion leave-one-out, BiLSTM 300→256, {count} texts of about {(shortest + longest) // 2}",
                 peer=peer,
                 ours=lambda t=tokens, m=mask: importance.d_y_x(forward, t, m),
                 theirs=lambda one=one, rows=rows[:given]: [one(model, row) for row in rows],

@@ -95,7 +95,7 @@ class Forward:
         )
 
     def predict(self, states: States, mask: Bool[Tensor, "B L"], *, attach: bool = True) -> Tensor:
-        """Probabilities (B, K) from hidden states on; with `attach=False` no gradient passes through the attention weights."""
+        """Probabilities (B, K) from hidden states on; `attach=False` lets no gradient through the attention weights."""
         alpha = self.project(self.score(states), mask)
         return self.read(states, alpha if attach else alpha.detach())
 

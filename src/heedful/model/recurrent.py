@@ -42,7 +42,7 @@ def read_words(
     mask: Bool[Tensor, "B L"] | None = None,
     start: tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]] | None = None,
 ) -> tuple[Float[Tensor, "B L H"], tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]]:
-    """lstm(embedding(words)), and the state after each text's last real token; without a mask, after the last column."""
+    """lstm(embedding(words)), and the state after each text's last real token (without a mask, the last column)."""
     assert isinstance(lstm, nn.LSTM)
     H = lstm.hidden_size
     W_ih, W_hh, b_ih, b_hh = (getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
@@ -98,7 +98,7 @@ class _Recurrence(torch.autograd.Function):
         return states[1:], cells[L].clone()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor, Tensor]:
         over, ids, gates, states, cells, g, tanh = ctx.saved_tensors
         d_states, d_last = grads

@@ -14,7 +14,7 @@ from heedful.model.classifier import AttentionClassifier, lexical_probe, log_odd
 from heedful.trace.snapshot import QUANTITIES, Snapshot
 
 
-def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 8192) -> Snapshot:
+def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 2048) -> Snapshot:
     """α, β and Δ of every text (SPEC §1), with the model left as it was found.
 
         Δ_l = −∂NLL/∂m_l at m = 1,  m a multiplicative mask on embeddings:  Δ_l = −e_l · ∂NLL/∂e_l
