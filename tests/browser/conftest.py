@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.browser.chromium import CHROMIUM, DRIVER, FLAGS
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+
+from tests.browser.chromium import CHROMIUM, DRIVER, FLAGS
 
 
 @pytest.fixture(scope="module")

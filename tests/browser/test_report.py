@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -18,6 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from heedful.reports.page import write_report
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 
 HOSTILE_WORDS = [
     "<script>alert(1)</script>",

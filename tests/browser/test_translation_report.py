@@ -9,13 +9,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from heedful.reports.page import write_report
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
 
 pytestmark = in_a_browser
 

@@ -188,7 +188,7 @@ def test_a_waves_memory_is_bounded():
     d_y_x(watched, tokens, mask, max_tokens=200)
     assert 100 < max(held) <= 200
     assert isinstance(g_h_x(watched, tokens, mask), Importance)
-    assert max(held) <= 256
+    assert max(held) <= 512
 
 
 def test_only_one_plain_layer_is_read_here():

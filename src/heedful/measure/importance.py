@@ -25,7 +25,7 @@ from heedful.measure.importance_forward import Forward, States, undisturbed
 
 MAX_TOKENS = 65_536
 MAX_TOKENS_BACKWARD = 16_384  # what waits for its backward pass weighs about four times as much
-WAVE = 256  # variants that advance together: enough rows for a fast matrix product, few enough to stay in the cache
+WAVE = 512  # variants that advance together: enough rows for a fast matrix product, few enough to stay in the cache
 
 
 def g_y_x(
@@ -130,7 +130,7 @@ def d_y_h(
 
         return _each_without(part, whole, without, max_tokens)
 
-    return normalised(batch.gather(differences, _within(max_tokens), gradients=False), batch.lengths)
+    return normalised(batch.gather(differences, _within(min(WAVE, max_tokens)), gradients=False), batch.lengths)
 
 
 def _within(limit: int) -> Callable[[int], int]:

@@ -25,7 +25,11 @@ class States:
     aside: tuple[Tensor, ...] = ()  # first axis B
 
     def rows(self, index: Int[Tensor, " R"]) -> "States":
-        """The texts named, as often as they are named."""
+        """The texts named, as often as they are named; one text again and again is not copied."""
+        if len(index) and bool((index == index[0]).all()):
+            one, n = index[:1], len(index)
+            hidden, *aside = (part[one].expand(n, *part.shape[1:]) for part in (self.hidden, *self.aside))
+            return States(hidden, tuple(aside))
         return States(self.hidden[index], tuple(part[index] for part in self.aside))
 
     def detached(self) -> "States":

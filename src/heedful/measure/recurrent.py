@@ -72,7 +72,7 @@ def run(
     for j in reversed(range(L)) if reverse else range(L):
         before[0][j], before[1][j] = h, c
         gates = torch.addmm(inputs[j], h, over)
-        h = _step(gates, c)
+        h = _step(gates, c, torch.empty_like(h))
         if kept is not None:
             kept[j] = gates
         if not full[j]:  # padding leaves the state as it is: 0 before a reversed text, the last one after a text
@@ -104,13 +104,13 @@ def leave_one_out(
             continue
         gates = torch.mm(h[rows].view(v * B, H), read.over, out=buffer[: v * B]).view(v, B, 4 * H)
         gates += read.inputs[j]
-        cell = c[rows] if full[j] else c[rows].clone()
-        new = _step(gates, cell)
-        if not full[j]:
-            here = read.mask[j][:, None]
-            new, c[rows] = torch.where(here, new, h[rows]), torch.where(here, cell, c[rows])
-        h[rows] = new
-        hidden[rows, :, j] = new
+        if full[j]:
+            _step(gates, c[rows], h[rows])
+        else:
+            here, cell = read.mask[j][:, None], c[rows].clone()
+            new = _step(gates, cell, torch.empty_like(cell))
+            h[rows], c[rows] = torch.where(here, new, h[rows]), torch.where(here, cell, c[rows])
+        hidden[rows, :, j] = h[rows]
         if count % CHECK_EVERY == CHECK_EVERY - 1:
             gone = _converged((h[rows], c[rows]), (read.after[0][j], read.after[1][j]), from_end=read.reverse)
             forgotten = slice(high - gone, high) if read.reverse else slice(low, low + gone)
@@ -205,12 +205,14 @@ def _weight(lstm: nn.LSTM, name: str) -> Tensor:
     return weight.detach()
 
 
-def _step(gates: Float[Tensor, "*rows G"], c: Float[Tensor, "*rows H"]) -> Float[Tensor, "*rows H"]:
-    """One token: the gates are activated and the cell updated in place; the new state is returned."""
+def _step(
+    gates: Float[Tensor, "*rows G"], c: Float[Tensor, "*rows H"], h: Float[Tensor, "*rows H"]
+) -> Float[Tensor, "*rows H"]:
+    """One token: the gates are activated, the cell updated and the new state written, all in place."""
     i, f, g, o = gates.sigmoid_().chunk(4, dim=-1)
     g.mul_(2).sub_(1)
     c.mul_(f).addcmul_(i, g)
-    return (2 * c).sigmoid_().mul_(2).sub_(1).mul_(o)
+    return torch.mul(c, 2, out=h).sigmoid_().mul_(2).sub_(1).mul_(o)
 
 
 def _converged(states: tuple[Tensor, Tensor], wholes: tuple[Tensor, Tensor], *, from_end: bool) -> int:

@@ -83,12 +83,13 @@ class _Recurrence(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, over: Tensor, ids: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         L, (B, H) = len(ids), h.shape
         over = over.contiguous()
-        gates = table.index_select(0, ids.flatten()).view(L, B, 4 * H)
+        gates = h.new_empty(L, B, 4 * H)
         states, cells = h.new_empty(L + 1, B, H), h.new_empty(L + 1, B, H)
         g, tanh = h.new_empty(L, B, H), h.new_empty(L, B, H)
         states[0], cells[0] = h, c
         for t in range(L):
-            i, f, s, o = gates[t].addmm_(states[t], over).sigmoid_().chunk(4, dim=1)
+            torch.index_select(table, 0, ids[t], out=gates[t]).addmm_(states[t], over).sigmoid_()
+            i, f, s, o = gates[t].chunk(4, dim=1)
             torch.mul(s, 2, out=g[t]).sub_(1)
             torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g[t])
             torch.mul(cells[t + 1], 2, out=tanh[t]).sigmoid_().mul_(2).sub_(1)

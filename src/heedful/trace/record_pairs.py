@@ -22,8 +22,8 @@ def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 20
 
         Δ_{t,l} = −∂NLL_t/∂m_l at m = 1,  m a multiplicative mask on the source's embeddings
 
-    One backward pass for each output position of a batch, none of them through N. Memory is bounded by `max_tokens`, the padded tokens held
-    at once, and by the probe's chunks, not by T·L·V.
+    One backward pass for each output position of a batch, none of them through N. Memory is bounded by `max_tokens`,
+    the padded tokens held at once, and by the probe's chunks, not by T·L·V.
     """
     device = next(model.parameters()).device
     rows = _Rows(pairs)
