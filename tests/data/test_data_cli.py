@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heedful.data.catalog import CATALOG
+from heedful.data.synthetic import TASKS
 from heedful.data_cli import app
 from heedful.errors import DataError
 
@@ -14,14 +15,14 @@ def run(*arguments):
 
 def test_list(mirror):
     rows = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in rows] == list(CATALOG)
+    assert [row["name"] for row in rows] == [*CATALOG, "multi30k", *TASKS]
     assert all(row["here"] for row in rows)
     assert all(name in run("list").stdout for name in CATALOG)
 
 
 def test_list_without_a_mirror(empty_mirror):
     here = {row["name"] for row in json.loads(run("list", "--json").stdout) if row["here"]}
-    assert here == {"rotten-tomatoes", "imdb-reviews"}
+    assert here == {"rotten-tomatoes", "imdb-reviews", *TASKS}
 
 
 def test_show(mirror):
@@ -30,6 +31,13 @@ def test_show(mirror):
     assert shown["labels"] == ["negative", "positive"]
     assert len(shown["digest"]) == 64
     assert shown["digest"] in run("show", "sst").stdout
+
+
+def test_generated_tasks_and_parallel_corpora(mirror):
+    assert json.loads(run("show", "toy-de-en", "--json").stdout)["splits"]["train"] == 10_000
+    assert json.loads(run("show", "multi30k", "--json").stdout)["splits"]["validation"] == 1014
+    assert json.loads(run("check", "keyword", "--json").stdout)["ok"]
+    assert json.loads(run("check", "multi30k", "--json").stdout)["ok"]
 
 
 def test_show_without_a_mirror(empty_mirror):
