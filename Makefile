@@ -15,7 +15,7 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/dev
+bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
 
 install: .venv/dev
@@ -31,6 +31,10 @@ install: .venv/dev
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing heedful and its test tools into .venv (a few minutes the first time) …"
 	$(PIP) --editable '.[demo,hf,dev]'
+	@touch $@
+
+.venv/bench: .venv/dev
+	$(PIP) --editable '.[demo,hf,dev,bench]'
 	@touch $@
 
 clean:
