@@ -68,7 +68,7 @@ def test_byte_order_mark_is_not_part_of_the_first_word():
     [
         (b"0-0\n1-x\n", r":2: '1-x' is not a link"),
         (b"0-0\n1--1\n", r":2: '1--1'"),
-        (b"0-0\n\xff\n", r":2: byte 0xff is not UTF-8"),
+        (b"0-0\n\xff\n", r":2: byte 0xff at offset 4 is not UTF-8"),
         (b"0-0\n\x00\n", r":2: there is a NUL"),
         (b"0 1 1\n", r":1: sentences count from 1"),
     ],

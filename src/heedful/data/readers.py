@@ -1,16 +1,14 @@
 """A user's file becomes a table whose every row knows its line."""
 
 import csv
-import gzip
 import io
 import json
-import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heedful.data.lines import read_text, reason
 from heedful.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -55,7 +53,7 @@ def read_table(path: Path) -> Table:
         raise DataError(f"{path}: {path.suffix or 'no suffix'} is not a format read here; use {', '.join(SUFFIXES)}")
     if kind == ".parquet":
         return _parquet(path)
-    text = _decoded(path, _content(path))
+    text = read_text(path)
     if not text.strip():
         raise DataError(f"{path}: the file is empty; it needs a text and a label in each row")
     if kind == ".jsonl":
@@ -76,15 +74,6 @@ def format_of(path: Path) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in SUFFIXES else None
 
 
-def line_of(content: bytes, offset: int) -> int:
-    """The line, from 1, that holds the byte at `offset`.
-
-    >>> line_of(b"one\\r\\ntwo", 5)
-    2
-    """
-    return len(_LINE_END.findall(content, 0, offset)) + 1
-
-
 def shown(value: Any) -> str:
     """A value as an error shows it: on one line, and not at length.
 
@@ -102,41 +91,6 @@ def listed(values: Sequence[Any]) -> str:
     "'text', 'label'"
     """
     return ", ".join(map(shown, values[:20])) + (", …" if len(values) > 20 else "")
-
-
-_LINE_END = re.compile(rb"\r\n|\r|\n")
-
-
-def _reason(error: BaseException) -> str:
-    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
-
-
-def _content(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read: {_reason(error)}") from error
-
-
-def _decoded(path: Path, content: bytes) -> str:
-    zero = content.find(b"\0")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # utf-8-sig counts from after the byte order mark.
-        start = error.start + len(content) - len(error.object)
-        raise DataError(
-            f"{path}:{line_of(content, start)}: byte 0x{content[start]:02x} at offset {start:,} is not UTF-8; "
-            "save the file as UTF-8"
-        ) from error
-    if zero >= 0:
-        raise DataError(
-            f"{path}:{line_of(content, zero)}: there is a NUL byte at offset {zero:,}; save it as plain UTF-8 text"
-        )
-    return text
 
 
 def _csv(path: Path, text: str) -> Table:
@@ -170,7 +124,7 @@ def _records(path: Path, text: str, delimiter: str, quoting: int) -> Iterator[tu
                 return
             except csv.Error as error:
                 raise _QuoteError(
-                    f"{path}:{start}: the quotes of the row that begins here do not pair up ({_reason(error)}); "
+                    f"{path}:{start}: the quotes of the row that begins here do not pair up ({reason(error)}); "
                     'a quote within a quoted field is written twice: ""'
                 ) from error
             if row:
@@ -210,7 +164,7 @@ def _jsonl(path: Path, text: str) -> Table:
         try:
             row = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}:{line}: this line is not JSON: {_reason(error)}") from error
+            raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}") from error
         if not isinstance(row, dict):
             raise DataError(f'{path}:{line}: this line is not a JSON object such as {{"text": "…", "label": "…"}}')
         rows.append(row)
@@ -242,7 +196,7 @@ def _parquet(path: Path) -> Table:
             raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
         columns = {name: table[name].to_pylist() for name in names}
     except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
-        raise DataError(f"{path}: cannot be read as Parquet: {_reason(error)}") from error
+        raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}") from error
     if table.num_rows == 0:
         raise DataError(f"{path}: there are no rows")
     return Table(str(path), columns, list(range(1, table.num_rows + 1)), "row")

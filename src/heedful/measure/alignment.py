@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from heedful.errors import DataError
 from heedful.measure.ragged import Ragged
-from heedful.measure.uncertainty import RESAMPLES, Estimate
+from heedful.measure.uncertainty import Estimate, bootstrap_ratio
 
 Link = tuple[int, int]
 Links = Collection[Link]
@@ -54,8 +53,15 @@ def alignment_scores(
     made, firm, hit_sure, hit_possible = counts.reshape(-1, 4).T
     with np.errstate(invalid="ignore", divide="ignore"):
         per_sentence = 1 - (hit_sure + hit_possible) / (made + firm)
-    missed = _ratio(made + firm - hit_sure - hit_possible, made + firm, seed)
-    return AlignmentScores(missed, _ratio(hit_possible, made, seed), _ratio(hit_sure, firm, seed), per_sentence)
+    error, precision, recall = (
+        bootstrap_ratio(part, whole, seed=seed)
+        for part, whole in (
+            (made + firm - hit_sure - hit_possible, made + firm),
+            (hit_possible, made),
+            (hit_sure, firm),
+        )
+    )
+    return AlignmentScores(error, precision, recall, per_sentence)
 
 
 def links_from_attention(
@@ -148,31 +154,3 @@ def attention_between_words(alpha: ArrayLike, source_words: ArrayLike, target_wo
 def _counts(links: Links, sure: Links, possible: Links) -> tuple[int, int, int, int]:
     made, firm = set(links), set(sure)
     return len(made), len(firm), len(made & firm), len(made & (firm | set(possible)))
-
-
-def _ratio(numerators: NDArray[np.float64], denominators: NDArray[np.float64], seed: int) -> Estimate:
-    """Σ numerators / Σ denominators; the units are the sentences with anything in the denominator."""
-    defined = denominators > 0
-    undefined = int(np.sum(~defined))
-    x, n = numerators[defined], denominators[defined]
-    if len(x) == 0:
-        return Estimate(math.nan, math.nan, math.nan, 0, undefined)
-    value = float(x.sum() / n.sum())
-    if len(x) < 2 or np.ptp(x / n) == 0:
-        return Estimate(value, value, value, len(x), undefined)
-    interval = stats.bootstrap(
-        (x, n),
-        _ratio_of_sums,
-        paired=True,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        batch=max(1, 4_000_000 // len(x)),
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high), len(x), undefined)
-
-
-def _ratio_of_sums(x: NDArray[np.float64], n: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-    ratio: NDArray[np.float64] = x.sum(axis=axis) / n.sum(axis=axis)
-    return ratio

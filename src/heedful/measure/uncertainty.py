@@ -54,14 +54,33 @@ def bootstrap_mean(
     defined = ~np.isnan(x)
     undefined = int(np.sum(~defined))
     x, unit = x[defined], unit[defined]
-    if len(x) == 0:
-        return Estimate(math.nan, math.nan, math.nan, 0, undefined)
     _, inverse = np.unique(unit, return_inverse=True)
-    totals = np.bincount(inverse, weights=x)
+    totals = np.bincount(inverse, weights=x).astype(np.float64)
     sizes = np.bincount(inverse).astype(np.float64)
-    mean = float(totals.sum() / sizes.sum())
+    return bootstrap_ratio(totals, sizes, undefined=undefined, seed=seed, resamples=resamples)
+
+
+def bootstrap_ratio(
+    totals: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    *,
+    undefined: int = 0,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """Σ totals / Σ sizes over units, with its 95 % percentile-bootstrap interval; units of size 0 are left out.
+
+    >>> bootstrap_ratio(np.array([1.0, 2.0]), np.array([2.0, 4.0])).value
+    0.5
+    """
+    defined = sizes > 0
+    undefined += int(np.sum(~defined))
+    totals, sizes = totals[defined], sizes[defined]
+    if len(totals) == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0, undefined)
+    value = float(totals.sum() / sizes.sum())
     if len(totals) < 2 or np.ptp(totals / sizes) == 0:
-        return Estimate(mean, mean, mean, len(totals), undefined)
+        return Estimate(value, value, value, len(totals), undefined)
     interval = stats.bootstrap(
         (totals, sizes),
         _ratio,
@@ -72,7 +91,7 @@ def bootstrap_mean(
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    return Estimate(mean, float(interval.low), float(interval.high), len(totals), undefined)
+    return Estimate(value, float(interval.low), float(interval.high), len(totals), undefined)
 
 
 def mean_over_seeds(values: ArrayLike) -> Estimate:
