@@ -91,6 +91,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "copying": {
         "smoke": {
+            "source_bos": False,
             "max_train": 256,
             "max_validation": 8,
             "translator": _SMALL_COPYING,
@@ -98,12 +99,14 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "proxy": _proxy(20, 10, width=16),
         },
         "quick": {
+            "source_bos": False,
             "max_validation": 32,
             "translator": _COPYING,
             "train": TrainConfig(steps=350, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 351, 50))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
         },
         "paper": {
+            "source_bos": False,
             "max_validation": 200,
             "translator": _COPYING,
             "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),

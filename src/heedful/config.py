@@ -142,6 +142,7 @@ class StudyConfig:
     seeds: tuple[int, ...] = (0, 1)
     min_count: int = 3
     subwords: int = 8000
+    source_bos: bool = True  # whether a source sentence begins with `<bos>`; snell2021's copying task has only `<eos>`
     max_length: int = 400
     max_train: int | None = None
     max_validation: int | None = None

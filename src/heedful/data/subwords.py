@@ -244,26 +244,26 @@ def load_tokeniser(path: Path) -> Tokeniser:
     return model
 
 
-def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser) -> EncodedPairs:
-    """Every sentence of a split as ids between `<bos>` and `<eos>`.
+def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser, *, source_bos: bool = True) -> EncodedPairs:
+    """Every sentence of a split as ids between `<bos>` and `<eos>`; sources without `<bos>` if so asked.
 
     >>> words = Words(Vocabulary.build([["a", "b"]], min_count=1))
     >>> encoded = encode_pairs(ParallelSplit(("a b",), ("b",)), words)
     >>> encoded.source[0], encoded.source_words
     (array([2, 4, 5, 3], dtype=int32), array([-1,  0,  1, -1], dtype=int32))
     """
-    source, source_words = _side(split.sources, tokeniser)
-    target, target_words = _side(split.targets, tokeniser)
+    source, source_words = _side(split.sources, tokeniser, bos=source_bos)
+    target, target_words = _side(split.targets, tokeniser, bos=True)
     return EncodedPairs(source, target, source_words, target_words, split.alignments)
 
 
-def _side(sentences: Sequence[str], tokeniser: Tokeniser) -> tuple[Ids, NDArray[np.int32]]:
+def _side(sentences: Sequence[str], tokeniser: Tokeniser, *, bos: bool) -> tuple[Ids, NDArray[np.int32]]:
     values: list[int] = []
     words: list[int] = []
     lengths = np.empty(len(sentences), dtype=np.int64)
     for m, sentence in enumerate(sentences):
         ids, owners = tokeniser.encode(sentence)
-        values += [BOS, *ids, EOS]
-        words += [-1, *owners, -1]
-        lengths[m] = len(ids) + 2
+        values += [BOS, *ids, EOS] if bos else [*ids, EOS]
+        words += [-1, *owners, -1] if bos else [*owners, -1]
+        lengths[m] = len(ids) + 1 + bos
     return Ids(np.array(values, dtype=np.int32), offsets_of(lengths)), np.array(words, dtype=np.int32)

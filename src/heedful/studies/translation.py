@@ -31,7 +31,7 @@ def prepare(run: Run, config: StudyConfig, corpus: ParallelCorpus) -> None:
     decisions += said
     chosen = {"train": train, "validation": _sample("validation", corpus.validation, config.max_validation, decisions)}
     chosen["test"] = corpus.test
-    encoded = {name: _encode(name, chosen[name], tokeniser, config.max_length, decisions) for name in SPLITS}
+    encoded = {name: _encode(name, chosen[name], tokeniser, config, decisions) for name in SPLITS}
     if len(encoded["validation"]) < 2:
         raise DataError(f"{corpus.name}: {len(encoded['validation'])} validation pairs; a study needs two or more")
     for name, pairs in encoded.items():
@@ -135,12 +135,14 @@ def _sample(name: str, split: ParallelSplit, size: int | None, decisions: list[s
 
 
 def _encode(
-    name: str, split: ParallelSplit, tokeniser: Tokeniser, max_length: int, decisions: list[str]
+    name: str, split: ParallelSplit, tokeniser: Tokeniser, config: StudyConfig, decisions: list[str]
 ) -> EncodedPairs:
     """Pairs with a side longer than `max_length` are left out, and counted: cut sentences are no translations."""
-    encoded = encode_pairs(split, tokeniser)
-    fits = np.flatnonzero(np.maximum(encoded.source.lengths, encoded.target.lengths) <= max_length + 2)
+    encoded = encode_pairs(split, tokeniser, source_bos=config.source_bos)
+    fits = np.flatnonzero(np.maximum(encoded.source.lengths, encoded.target.lengths) <= config.max_length + 2)
     if len(fits) == len(split):
         return encoded
-    decisions.append(f"{name}: {len(split) - len(fits):,} of {len(split):,} pairs longer than {max_length} left out")
-    return encode_pairs(split.take(fits), tokeniser)
+    decisions.append(
+        f"{name}: {len(split) - len(fits):,} of {len(split):,} pairs longer than {config.max_length} left out"
+    )
+    return encode_pairs(split.take(fits), tokeniser, source_bos=config.source_bos)
