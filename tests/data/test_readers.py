@@ -36,9 +36,9 @@ def written(folder, name, content):
         ("no_last_line_end.csv", CSV.rstrip()),
         ("blank_lines.csv", CSV.replace("\n", "\n\n")),
         ("a.tsv", CSV.replace(",", "\t")),
-        ("a.csv.gz", gzip.compress(CSV.encode())),
+        ("a.csv.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("a.jsonl", '{"text": "good", "label": "1"}\n\n{"label": "0", "text": "bad"}\n'),
-        ("a.jsonl.gz", gzip.compress(b'{"text": "good", "label": "1"}\n{"text": "bad", "label": "0"}')),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "good", "label": "1"}\n{"text": "bad", "label": "0"}', mtime=0)),
     ],
 )
 def test_every_way_to_write_the_same_table(tmp_path, name, content):
@@ -92,7 +92,7 @@ def test_quotes_in_tsv_that_do_not_pair_up_are_text(tmp_path):
         ("a.jsonl", '{"label": ' + "9" * 5000 + "}", r"a\.jsonl:1: this line is not JSON"),
         ("a.parquet", "not parquet", r"a\.parquet: cannot be read as Parquet"),
         ("a.csv.gz", "not gzip", r"a\.csv\.gz: cannot be read"),
-        ("a.csv.gz", gzip.compress(CSV.encode())[:-12], r"a\.csv\.gz: cannot be read"),
+        ("a.csv.gz", gzip.compress(CSV.encode(), mtime=0)[:-12], r"a\.csv\.gz: cannot be read"),
         ("a.docx", "text", r"a\.docx: \.docx is not a format read here; use \.csv, \.tsv, \.jsonl, \.parquet"),
         ("a", "text", r"a: no suffix is not a format"),
     ],
