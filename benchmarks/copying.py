@@ -11,22 +11,20 @@ import os
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 
-import numpy as np
 import torch
 from benchmarks.case import Case
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from heedful.config import TrainConfig, TranslatorConfig
-from heedful.data.batch import PairBatch
-from heedful.data.synthetic import TYPES, stream_numbers
-from heedful.data.tokens import BOS, EOS
+from heedful.data.batch import PairBatch, copying_batches
+from heedful.data.synthetic import TYPES
+from heedful.data.tokens import EOS
 from heedful.model.train import build_optimiser
 from heedful.model.translator import Translator
 
 WIDTH, BATCH, STEPS = 256, 128, 3
-FIRST = 4  # padding, unknown, beginning and end come before the numbers
-VOCABULARY = FIRST + TYPES
+VOCABULARY = EOS + 1 + TYPES
 CONFIG = TranslatorConfig(
     embedding=WIDTH, hidden=WIDTH, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )
@@ -87,7 +85,7 @@ class Peer(nn.Module):
 def check_same_model() -> None:
     """With the same weights the peers and ours have the same loss."""
     torch.manual_seed(0)
-    ours, batch = Translator(CONFIG, VOCABULARY), next(batches(0))
+    ours, batch = Translator(CONFIG, VOCABULARY), next(copying_batches("copy-vocab", BATCH))
     for peer in (Peer(True), Peer(False)):
         pairs = (
             (peer.embedding, ours.embedding),
@@ -102,21 +100,8 @@ def check_same_model() -> None:
         torch.testing.assert_close(peer.loss(batch), ours.loss(batch))
 
 
-def batches(seed: int) -> Iterator[PairBatch]:
-    everywhere = torch.ones(BATCH, 41, dtype=torch.bool)
-    begin, end = (torch.full((BATCH, 1), token) for token in (BOS, EOS))
-    for sources, targets in stream_numbers("copy-vocab", seed=seed):
-        x, y = (torch.from_numpy(side.astype(np.int64)) + FIRST - 1 for side in (sources, targets))
-        for i in range(0, len(x), BATCH):
-            source, target = x[i : i + BATCH], y[i : i + BATCH]
-            told, said = torch.cat([begin, target], dim=1), torch.cat([target, end], dim=1)
-            yield PairBatch(
-                torch.cat([source, end], dim=1), everywhere, told, said, everywhere, np.arange(i, i + len(source))
-            )
-
-
 def training(loss: Callable[[PairBatch], Tensor], optimiser: torch.optim.Optimizer, seed: int) -> Callable[[], float]:
-    drawn = batches(seed)
+    drawn = copying_batches("copy-vocab", BATCH, seed=seed)
 
     def step() -> float:
         optimiser.zero_grad(set_to_none=True)

@@ -146,6 +146,7 @@ class StudyConfig:
     max_length: int = 400
     max_train: int | None = None
     max_validation: int | None = None
+    train_sample: int = 0  # training texts that are recorded beside the validation texts
     model: ModelConfig = field(default_factory=ModelConfig)
     translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -160,6 +161,7 @@ class StudyConfig:
         )
         for name in ("min_count", "max_length", "subwords"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
 
 
 def digest(config: Any) -> str:

@@ -125,4 +125,4 @@ def test_an_array_a_page_cannot_read_is_refused():
 
 
 def test_no_step_recorded_by_all_models_is_left_out(run, payload):
-    assert payload.content["steps"] == list(Trace(run.model(ModelSpec("uniform", 0)).trace_folder).steps)
+    assert payload.content["steps"] == list(Trace(run.model(ModelSpec("uniform", 0)).trace_folder()).steps)

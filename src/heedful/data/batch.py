@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.subwords import EncodedPairs
-from heedful.data.tokens import PAD, EncodedSplit
+from heedful.data.synthetic import LENGTH, stream_numbers
+from heedful.data.tokens import BOS, EOS, PAD, EncodedSplit
 from heedful.errors import DataError
 
 POOL = 50  # batches shuffled together before they are sorted by length
@@ -123,6 +124,29 @@ def evaluation_batches(
             end += 1
         yield collate(split, order[start:end], device)
         start = end
+
+
+def copying_batches(task: str, batch_size: int, *, seed: int = 0, device: Device = "cpu") -> Iterator[PairBatch]:
+    """Endless fresh batches of a copying task: the number n is id n + 3, sources and targets end with `<eos>`.
+
+    >>> batch = next(copying_batches("copy-vocab", 2))
+    >>> batch.source.shape, bool((batch.source == batch.target_out).all())
+    (torch.Size([2, 41]), True)
+    """
+    real = torch.ones(batch_size, LENGTH + 1, dtype=torch.bool, device=device)
+    begin, end = (torch.full((batch_size, 1), token, device=device) for token in (BOS, EOS))
+    for sources, targets in stream_numbers(task, seed=seed):
+        x, y = (torch.from_numpy(side.astype(np.int64) + EOS).to(device) for side in (sources, targets))
+        for i in range(0, len(x) - batch_size + 1, batch_size):
+            source, target = x[i : i + batch_size], y[i : i + batch_size]
+            yield PairBatch(
+                torch.cat([source, end], dim=1),
+                real,
+                torch.cat([begin, target], dim=1),
+                torch.cat([target, end], dim=1),
+                real,
+                np.arange(i, i + batch_size),
+            )
 
 
 def sort_key(split: EncodedSplit | EncodedPairs) -> NDArray[np.int64]:

@@ -135,6 +135,15 @@ class EncodedPairs:
         keep[self.target.offsets[:-1]] = False
         return Ids(self.target.values[keep], offsets_of(self.target.lengths - 1))
 
+    def take(self, which: NDArray[np.int64]) -> "EncodedPairs":
+        """The pairs named, in that order."""
+        words = (
+            Ids(w + 1, ids.offsets) for w, ids in ((self.source_words, self.source), (self.target_words, self.target))
+        )
+        source_words, target_words = (ids.take(which).values - 1 for ids in words)
+        gold = None if self.alignments is None else tuple(self.alignments[int(i)] for i in which)
+        return EncodedPairs(self.source.take(which), self.target.take(which), source_words, target_words, gold)
+
     def save(self, path: Path) -> None:
         """Write one Parquet file with a row per pair: ids and word positions of both sides, gold links as text."""
         import pyarrow as pa

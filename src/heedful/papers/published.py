@@ -54,6 +54,20 @@ def published_bleu(corpus_name: str) -> dict[str, float]:
 
 
 @cache
+def published_table(paper: str, table: str) -> dict[tuple[str, str], tuple[float, bool]]:
+    """A printed table by (row, quantity): the value, and whether it is marked `*`.
+
+    >>> published_table("snell2021", "2")["SST", "A(alpha,beta)"]
+    (25.0, False)
+    """
+    return {
+        (line["row"], line["quantity"]): (float(line["value"]), line["never_reached"] == "1")
+        for line in _table(paper)
+        if line["table"] == table
+    }
+
+
+@cache
 def _published(corpus_name: str) -> dict[str, tuple[float, bool]]:
     row = _ROWS.get(corpus_name)
     wanted = {("10", "A(alpha,alpha_fr)"): 1.0, ("11", "A(beta_uf,beta_log)"): 100.0}  # Table 11 prints shares

@@ -7,11 +7,15 @@ Two conventions (SPEC §2), for each seed A of a study and its successor B:
          argument. It is what the paper's released code does, and what its numbers match.
 
 Quantities of a twin are read at the recorded step where agreement is highest, as the paper does (A.7).
+
+The same comparisons serve Kendall's τ-b in place of A, and the sample of training texts in place of the validation
+texts (snell2021, Tables 3, 4, 7 and 8).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +23,24 @@ from numpy.typing import NDArray
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.ragged import Ragged
+from heedful.measure.rank import kendall_tau_b
 from heedful.measure.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
 from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.studies.result import AgreementResult, Convention, Curve
-from heedful.studies.run import ModelKind, ModelSpec, Run
+from heedful.studies.run import ModelKind, ModelSpec, Recorded, Run
 
 Rows = NDArray[np.float64]  # one value per output word
+MeasureName = Literal["agreement", "kendall"]
 
 
 class Recordings:
     """Every model's quantities at every recorded step, each read once."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, split: Recorded = "validation") -> None:
+        self.run, self.split = run, split
         config = run.config()
         self.seeds, self.translating = config.seeds, config.task == "translation"
-        self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace())
+        self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split))
         self.quantity = cache(lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step))
         first = self.trace("standard", self.seeds[0])
         self.example, self.output = first.example(), first.output()
@@ -65,6 +71,30 @@ class Recordings:
 
 
 @dataclass(frozen=True)
+class _Measure:
+    """How two quantities are compared: a value per row, the number of ties (or of rows without one), and chance."""
+
+    rows: Callable[[Ragged, Ragged], tuple[Rows, int]]
+    shuffled: Callable[[Ragged, Ragged, Recordings], Rows]
+    random: Callable[[NDArray[np.int64]], float]
+
+
+_MEASURES: dict[MeasureName, _Measure] = {
+    "agreement": _Measure(
+        lambda u, v: agreement(u, v, return_ties=True),
+        lambda u, v, seen: shuffled_agreement(u, v, position=seen.output, text=seen.example),
+        random_agreement,
+    ),
+    # τ of unrelated orders is 0 on average whatever the length; a matched shuffle is left to A.
+    "kendall": _Measure(
+        lambda u, v: kendall_tau_b(u, v, return_undefined=True),
+        lambda u, v, seen: np.zeros(len(u)),
+        lambda lengths: 0.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
 class Pairing:
     """A(u, v) for one seed: the two quantities at each step that the moving one's model was recorded."""
 
@@ -87,14 +117,14 @@ class _Reading:
     split_half: float
 
 
-def measure_agreements(recordings: Recordings) -> tuple[AgreementResult, ...]:
-    """All agreements of a study under both conventions."""
-    results = []
+def measure_agreements(recordings: Recordings, measure: MeasureName = "agreement") -> tuple[AgreementResult, ...]:
+    """All agreements of a study under both conventions; `kendall` compares whole orders by τ-b instead of the top."""
+    by, results = _MEASURES[measure], []
     for convention in ("own", "cross"):
-        climb = _climb(recordings, convention)
+        climb = _climb(recordings, convention, by)
         for name in _names(recordings.translating, convention):
             pairings = [_pairing(recordings, name, convention, A) for A in recordings.seeds]
-            results.append(_summarise(recordings, name, convention, pairings, climb))
+            results.append(_summarise(recordings, name, convention, pairings, climb, by))
     return tuple(results)
 
 
@@ -167,13 +197,13 @@ def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) 
     return Pairing(steps, lambda step: (quantity(u_name, step), quantity(v_name, step)), (kind, twin), read_at)
 
 
-def _read(recordings: Recordings, pairing: Pairing) -> _Reading:
-    table = np.stack([agreement(*pairing.pair(step)) for step in pairing.steps])
+def _read(recordings: Recordings, pairing: Pairing, by: _Measure) -> _Reading:
+    table = np.stack([by.rows(*pairing.pair(step))[0] for step in pairing.steps])
     chosen = maximum_over_steps(table, list(pairing.steps), groups=recordings.example)
     step = chosen.step if pairing.read_at is None else pairing.read_at
     u, v = pairing.pair(step)
-    rows, ties = agreement(u, v, return_ties=True)
-    shuffle = shuffled_agreement(u, v, position=recordings.output, text=recordings.example)
+    rows, ties = by.rows(u, v)
+    shuffle = by.shuffled(u, v, recordings)
     accuracy = float(recordings.correct(*pairing.read_from, step).mean())
     return _Reading(rows, shuffle, ties, chosen.curve, step, accuracy, chosen.split_half)
 
@@ -184,17 +214,22 @@ def _summarise(
     convention: Convention,
     pairings: Sequence[Pairing],
     climb: Sequence[tuple[tuple[int, ...], Rows, Rows]],
+    by: _Measure,
 ) -> AgreementResult:
-    readings = [_read(recordings, pairing) for pairing in pairings]
+    readings = [_read(recordings, pairing, by) for pairing in pairings]
     rows = np.mean([reading.rows for reading in readings], axis=0)
     shuffle = np.mean([reading.shuffle for reading in readings], axis=0)
     maximised = pairings[0].read_at is None
-    per_seed = tuple(float(reading.rows.mean()) for reading in readings)
+    per_seed = tuple(float(np.nanmean(reading.rows)) for reading in readings)
+    defined = ~np.isnan(np.concatenate([[r.rows for r in readings], *(curve for _, curve, _ in climb)])).any(axis=0)
     xi = contextualised_estimate(
-        [r.rows for r in readings], [c for _, c, _ in climb], [p for _, _, p in climb], groups=recordings.example
+        [r.rows[defined] for r in readings],
+        [curve[:, defined] for _, curve, _ in climb],
+        [performance[:, defined] for _, _, performance in climb],
+        groups=recordings.example[defined],
     )
     reached = [
-        contextualised_agreement(value, list(steps), curve.mean(axis=1), performance.mean(axis=1)).reached
+        contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), performance.mean(axis=1)).reached
         for value, (steps, curve, performance) in zip(per_seed, climb, strict=True)
     ]
     return AgreementResult(
@@ -203,7 +238,7 @@ def _summarise(
         estimate=bootstrap_mean(rows, groups=recordings.example),
         shuffle=bootstrap_mean(shuffle, groups=recordings.example),
         excess=bootstrap_mean(rows - shuffle, groups=recordings.example),
-        random=random_agreement(recordings.lengths),
+        random=by.random(recordings.lengths),
         ties=sum(reading.ties for reading in readings),
         per_seed=per_seed,
         over_seeds=mean_over_seeds(list(per_seed)),
@@ -217,12 +252,12 @@ def _summarise(
     )
 
 
-def _climb(recordings: Recordings, convention: Convention) -> list[tuple[tuple[int, ...], Rows, Rows]]:
+def _climb(recordings: Recordings, convention: Convention, by: _Measure) -> list[tuple[tuple[int, ...], Rows, Rows]]:
     """For each seed, A(α, α̂(τ)) with the other seed's attention and that one's performance p̂(τ), (steps, rows) each."""
     climb = []
     for A in recordings.seeds:
         to_other = _pairing(recordings, "A(alpha,alpha_hat)", convention, A)
-        curve = np.stack([agreement(*to_other.pair(step)) for step in to_other.steps])
+        curve = np.stack([by.rows(*to_other.pair(step))[0] for step in to_other.steps])
         performance = np.stack([recordings.correct(*to_other.read_from, step) for step in to_other.steps])
         climb.append((to_other.steps, curve, performance))
     return climb
@@ -235,6 +270,6 @@ def _xi_bleu(
     values = []
     for A, value, (steps, curve, _) in zip(recordings.seeds, per_seed, climb, strict=True):
         metrics = recordings.run.model(ModelSpec("standard", recordings.other(A))).metrics()
-        bleu = [line["bleu"] for line in metrics]
-        values.append(contextualised_agreement(value, list(steps), curve.mean(axis=1), bleu).value)
+        bleu = [line["bleu" if recordings.split == "validation" else "train_bleu"] for line in metrics]
+        values.append(contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), bleu).value)
     return float(np.mean(values))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from heedful.config import AttentionMode, StudyConfig
 from heedful.data.batch import evaluation_batches, training_batches
@@ -12,7 +13,7 @@ from heedful.data.tokens import EncodedSplit, encode
 from heedful.errors import DataError
 from heedful.model.classifier import AttentionClassifier, nll, predict
 from heedful.model.proxy import BagOfWordsProxy, logistic_probe
-from heedful.studies.run import SPLITS, Run
+from heedful.studies.run import SPLITS, Run, sample_indices
 from heedful.studies.training import Job, train_proxy, train_recorded
 from heedful.trace.record import probe_snapshot, record
 from heedful.trace.store import write_step
@@ -33,6 +34,9 @@ def prepare(run: Run, config: StudyConfig, corpus: Corpus) -> None:
         raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
     for name in SPLITS:
         getattr(encoded, name).save(run.data_path(f"{name}.parquet"))
+    if config.train_sample:
+        chosen = sample_indices(len(encoded.train), config.train_sample)
+        encoded.train.take(chosen).save(run.data_path("train_sample.parquet"))
     encoded.vocabulary.save(run.data_path("vocabulary.json"))
     run.save_words(encoded.validation_words)
     run.save_data_summary(
@@ -60,14 +64,15 @@ def train_model(job: Job) -> dict[str, Any]:
 
 
 def _train_classifier(job: Job) -> dict[str, Any]:
-    config, validation = job.run.config(), job.run.split("validation")
+    config, recorded = job.run.config(), job.run.recorded_splits()
     size, classes = len(job.run.vocabulary()), _classes(job.run)
     model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind]).to(job.device)
 
     def see(step: int) -> dict[str, float]:
-        seen = record(model, validation)
-        write_step(job.folder.trace_folder, step, seen)
-        return {"accuracy": seen.accuracy, "loss": seen.loss}
+        seen = {name: record(model, split) for name, split in recorded.items()}
+        for name, snapshot in seen.items():
+            write_step(job.folder.trace_folder(name), step, snapshot)
+        return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
     batches = training_batches(job.run.split("train"), config.train.batch_size, job.spec.seed, device=job.device)
     return train_recorded(job, model, batches, config.train, see)
@@ -85,7 +90,7 @@ def _train_proxy(job: Job) -> dict[str, Any]:
         lambda: _evaluate_proxy(model, validation, job.device),
         lambda: model.word_log_odds().cpu().numpy(),
     )
-    write_step(job.folder.trace_folder, step, probe_snapshot(table, validation))
+    _record_probe(job, step, table)
     return {"best_step": step}
 
 
@@ -102,10 +107,15 @@ def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.d
 def _fit_logistic(job: Job) -> dict[str, Any]:
     run, validation = job.run, job.run.split("validation")
     probe = logistic_probe(run.split("train"), validation, len(run.vocabulary()), _classes(run))
-    write_step(job.folder.trace_folder, 0, probe_snapshot(probe.word_log_odds, validation))
+    _record_probe(job, 0, probe.word_log_odds)
     job.folder.save_metrics([{"step": 0, "accuracy": probe.accuracy}])
     job.report({"model": job.spec.name, "step": 1, "steps": 1, "accuracy": probe.accuracy})
     return {"best_step": 0, "inverse_penalty": probe.inverse_penalty}
+
+
+def _record_probe(job: Job, step: int, word_log_odds: NDArray[np.floating]) -> None:
+    for name, split in job.run.recorded_splits().items():
+        write_step(job.folder.trace_folder(name), step, probe_snapshot(word_log_odds, split))
 
 
 def _classes(run: Run) -> int:

@@ -1,4 +1,4 @@
-"""The models of a study side by side: one single-threaded process per core, each taking the next model in line."""
+"""Work on every core at once: worker processes take orders, one after the other, until none is left."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
@@ -22,26 +22,42 @@ def train_all(
     run: Run, specs: Sequence[ModelSpec], *, jobs: int | None = None, device: str = "auto", on_progress: OnProgress
 ) -> None:
     """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised."""
-    waiting: queue.SimpleQueue[ModelSpec] = queue.SimpleQueue()
-    unfinished = [spec for spec in specs if not run.model(spec).is_done()]
-    for spec in unfinished:
-        waiting.put(spec)
-    if not unfinished:
+    orders = {spec.name: f"{spec.kind} {spec.seed}" for spec in specs if not run.model(spec).is_done()}
+    work_through("heedful.studies.worker", (str(run.root), device), orders, jobs=jobs, on_progress=on_progress)
+
+
+def work_through(
+    module: str,
+    arguments: Sequence[str],
+    orders: Mapping[str, str],
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress = lambda line: None,
+) -> None:
+    """Give each order (a line, under its name) to one of `jobs` single-threaded processes `python -m module arguments`.
+
+    A worker answers in JSON, one object a line: progress, then `done`, or `error`. The first failure stops the rest
+    and is raised. One process per core where `jobs` is left out.
+    """
+    waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+    for order in orders.items():
+        waiting.put(order)
+    if not orders:
         return
     workers: list[subprocess.Popen[str]] = []
     stopped = threading.Event()
 
     def work() -> None:
         complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed below)
-        process = _start(run, device, complaints)
+        process = _start(module, arguments, complaints)
         workers.append(process)
         try:
             while not stopped.is_set():
                 try:
-                    spec = waiting.get_nowait()
+                    name, order = waiting.get_nowait()
                 except queue.Empty:
                     break
-                _follow(process, spec, complaints, on_progress)
+                _follow(process, name, order, complaints, on_progress)
         except BaseException:
             stopped.set()
             raise
@@ -49,7 +65,7 @@ def train_all(
             _end(process, stopped.is_set())
             complaints.close()
 
-    width = min(jobs or os.cpu_count() or 1, len(unfinished))
+    width = min(jobs or os.cpu_count() or 1, len(orders))
     with ThreadPoolExecutor(width) as pool:
         futures = [pool.submit(work) for _ in range(width)]
         try:
@@ -62,9 +78,9 @@ def train_all(
             raise
 
 
-def _start(run: Run, device: str, complaints: IO[str]) -> "subprocess.Popen[str]":
+def _start(module: str, arguments: Sequence[str], complaints: IO[str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "heedful.studies.worker", str(run.root), device],
+        [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,
@@ -73,16 +89,18 @@ def _start(run: Run, device: str, complaints: IO[str]) -> "subprocess.Popen[str]
     )
 
 
-def _follow(process: "subprocess.Popen[str]", spec: ModelSpec, complaints: IO[str], on_progress: OnProgress) -> None:
-    """Give a worker one model and pass on its lines until the model is done; raise what it says went wrong."""
+def _follow(
+    process: "subprocess.Popen[str]", name: str, order: str, complaints: IO[str], on_progress: OnProgress
+) -> None:
+    """Give a worker one order and pass on its lines until it is done; raise what it says went wrong."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):
-        print(spec.kind, spec.seed, file=process.stdin, flush=True)
+        print(order, file=process.stdin, flush=True)
     for text in process.stdout:
         line = json.loads(text)
         if "error" in line:
-            raise TrainingError(f"{spec.name}: {line['error']}")
+            raise TrainingError(f"{name}: {line['error']}")
         on_progress(line)
         if line.get("done"):
             return
@@ -90,7 +108,7 @@ def _follow(process: "subprocess.Popen[str]", spec: ModelSpec, complaints: IO[st
     complaints.seek(0)
     said = complaints.read().strip().splitlines()
     reason = said[-1] if said else f"exit code {code}"
-    raise TrainingError(f"{spec.name}: the training process ended early: {reason}")
+    raise TrainingError(f"{name}: the training process ended early: {reason}")
 
 
 def _end(process: "subprocess.Popen[str]", at_once: bool) -> None:

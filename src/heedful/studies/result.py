@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from heedful.config import from_mapping
 from heedful.errors import MissingExtraError
-from heedful.files import read_json, write_json
+from heedful.files import read_json, without_nan, write_json
 from heedful.measure.uncertainty import Estimate
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class StudyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an estimate of nothing has `None` for its numbers."""
-        plain: dict[str, Any] = _without_nan(asdict(self))
+        plain: dict[str, Any] = without_nan(asdict(self))
         return plain
 
     def save(self, path: Path | str) -> None:
@@ -180,11 +180,3 @@ def agreement_row(row: AgreementResult) -> dict[str, Any]:
 
 def _cell(value: Any) -> str:
     return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_nan(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(v) for v in value]
-    return None if isinstance(value, float) and value != value else value

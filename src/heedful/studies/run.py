@@ -4,6 +4,7 @@ runs/<name>/config.toml                what was asked
             manifest.json              versions, commit, data digest, machine, times
             data/                      the encoded texts and the vocabulary the models were given
             models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
+                                       (and trace-train/ where a sample of the training texts is recorded too)
             result.json                the measures
             report.html                the page
 """
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heedful.config import StudyConfig, digest, from_toml, to_toml
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.tokens import EncodedSplit, Vocabulary
@@ -23,6 +27,7 @@ from heedful.trace.store import Trace
 
 ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic", "lexicon"]
 SPLITS = ("train", "validation", "test")
+Recorded = Literal["validation", "train"]  # the split whose texts are recorded through training
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,15 @@ def model_specs(config: StudyConfig) -> list[ModelSpec]:
         trained = ("standard", "uniform", "attention-only", "proxy")
     counted: ModelKind = "lexicon" if translating else "logistic"
     return [ModelSpec(kind, seed) for kind in trained for seed in config.seeds] + [ModelSpec(counted, 0)]
+
+
+def sample_indices(size: int, wanted: int) -> NDArray[np.int64]:
+    """Which of `size` training texts are recorded: `wanted` of them, drawn under a fixed seed, in their order.
+
+    >>> sample_indices(3, 5)
+    array([0, 1, 2])
+    """
+    return np.sort(np.random.default_rng(0).permutation(size)[:wanted])
 
 
 class Run:
@@ -104,6 +118,11 @@ class Run:
         """The encoded texts of one split."""
         return EncodedSplit.load(self.data_path(f"{name}.parquet"))
 
+    def recorded_splits(self) -> dict[Recorded, EncodedSplit]:
+        """The texts that are recorded through training."""
+        splits: dict[Recorded, EncodedSplit] = {"validation": self.split("validation")}
+        return splits | ({"train": self.split("train_sample")} if self.config().train_sample else {})
+
     def vocabulary(self) -> Vocabulary:
         """The words behind the ids."""
         return Vocabulary.load(self.data_path("vocabulary.json"))
@@ -120,6 +139,11 @@ class Run:
     def pairs(self, name: str) -> EncodedPairs:
         """The encoded sentence pairs of one split."""
         return EncodedPairs.load(self.data_path(f"{name}.parquet"))
+
+    def recorded_pairs(self) -> dict[Recorded, EncodedPairs]:
+        """The sentence pairs that are recorded through training."""
+        splits: dict[Recorded, EncodedPairs] = {"validation": self.pairs("validation")}
+        return splits | ({"train": self.pairs("train_sample")} if self.config().train_sample else {})
 
     def tokeniser(self) -> Tokeniser:
         """What turns sentences into ids and back."""
@@ -149,14 +173,13 @@ class ModelFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    @property
-    def trace_folder(self) -> Path:
-        """One Parquet file per recorded step."""
-        return self.root / "trace"
+    def trace_folder(self, split: Recorded = "validation") -> Path:
+        """One Parquet file per recorded step; the sample of training texts has its own folder."""
+        return self.root / ("trace" if split == "validation" else "trace-train")
 
-    def trace(self) -> Trace:
+    def trace(self, split: Recorded = "validation") -> Trace:
         """The recorded quantities."""
-        return Trace(self.trace_folder)
+        return Trace(self.trace_folder(split))
 
     def checkpoint_folder(self, step: int) -> Path:
         """Weights at a step."""

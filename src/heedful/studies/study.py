@@ -129,7 +129,7 @@ def _manifest(config: StudyConfig, data_digest: str, device: str, seconds: float
     return {
         "command": ["heedful", *sys.argv[1:]] if Path(sys.argv[0]).name == "heedful" else None,
         "versions": {"python": platform.python_version()} | {name: metadata.version(name) for name in packages},
-        "commit": _commit(),
+        "commit": source_commit(),
         "config_digest": digest(config),
         "data_digest": data_digest,
         "seeds": list(config.seeds),
@@ -140,7 +140,7 @@ def _manifest(config: StudyConfig, data_digest: str, device: str, seconds: float
     }
 
 
-def _commit() -> str | None:
+def source_commit() -> str | None:
     """The commit of this source tree, where it is one."""
     try:
         answer = subprocess.run(

@@ -15,7 +15,7 @@ from heedful.model.decode import translate
 from heedful.model.lexicon import ibm_model_1
 from heedful.model.proxy import BagOfWordsProxy
 from heedful.model.translator import Translator
-from heedful.studies.run import SPLITS, Run
+from heedful.studies.run import SPLITS, Run, sample_indices
 from heedful.studies.training import Job, train_proxy, train_recorded
 from heedful.trace.record_pairs import record_lexicon, record_pairs, record_proxy
 from heedful.trace.store import write_step
@@ -36,6 +36,9 @@ def prepare(run: Run, config: StudyConfig, corpus: ParallelCorpus) -> None:
         raise DataError(f"{corpus.name}: {len(encoded['validation'])} validation pairs; a study needs two or more")
     for name, pairs in encoded.items():
         pairs.save(run.data_path(f"{name}.parquet"))
+    if config.train_sample:
+        kept = sample_indices(len(encoded["train"]), config.train_sample)
+        encoded["train"].take(kept).save(run.data_path("train_sample.parquet"))
     tokeniser.save(run.data_path("vocabulary.json" if isinstance(tokeniser, Words) else "subwords.model"))
     run.save_data_summary(
         {
@@ -63,18 +66,24 @@ def train_model(job: Job) -> dict[str, Any]:
 
 
 def _train_translator(job: Job) -> dict[str, Any]:
-    config, validation, tokeniser = job.run.config(), job.run.pairs("validation"), job.run.tokeniser()
-    references = [tokeniser.decode(target) for target in validation.target]
+    config, recorded, tokeniser = job.run.config(), job.run.recorded_pairs(), job.run.tokeniser()
     model = Translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
     signature = ""
 
     def see(step: int) -> dict[str, float]:
         nonlocal signature
-        seen = record_pairs(model, validation)
-        write_step(job.folder.trace_folder, step, seen)
-        bleu = corpus_bleu([tokeniser.decode(ids) for ids in translate(model, validation)], references)
-        signature = bleu.signature
-        return {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
+        measured = {}
+        for name, pairs in recorded.items():
+            seen = record_pairs(model, pairs)
+            write_step(job.folder.trace_folder(name), step, seen)
+            said = [tokeniser.decode(ids) for ids in translate(model, pairs)]
+            bleu = corpus_bleu(said, [tokeniser.decode(target) for target in pairs.target])
+            signature = bleu.signature
+            if name == "train":
+                measured["train_bleu"] = bleu.score
+            else:
+                measured |= {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
+        return measured
 
     batches = training_batches(job.run.pairs("train"), config.train.batch_size, job.spec.seed, device=job.device)
     return train_recorded(job, model, batches, config.train, see) | {"bleu_signature": signature}
@@ -91,9 +100,10 @@ def _train_proxy(job: Job) -> dict[str, Any]:
         batches,
         config.train,
         lambda: _evaluate_proxy(model, validation, job.device),
-        lambda: record_proxy(model, validation),
+        lambda: {name: record_proxy(model, pairs) for name, pairs in job.run.recorded_pairs().items()},
     )
-    write_step(job.folder.trace_folder, step, seen)
+    for name, snapshot in seen.items():
+        write_step(job.folder.trace_folder(name), step, snapshot)
     return {"best_step": step}
 
 
@@ -112,11 +122,12 @@ def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.d
 
 def _count_words(job: Job) -> dict[str, Any]:
     """IBM Model 1: step k is its k-th iteration; the first is the paper's count table (snell2021, Eqs 16–19)."""
-    train, validation, size = job.run.pairs("train"), job.run.pairs("validation"), len(job.run.tokeniser())
+    train, size = job.run.pairs("train"), len(job.run.tokeniser())
     metrics = []
     for k in range(1, EM_ITERATIONS + 1):
         lexicon = ibm_model_1(train.source, train.outputs, k, source_size=size, target_size=size)
-        write_step(job.folder.trace_folder, k, record_lexicon(lexicon, validation))
+        for name, pairs in job.run.recorded_pairs().items():
+            write_step(job.folder.trace_folder(name), k, record_lexicon(lexicon, pairs))
         words = len(train.outputs.values)
         metrics.append({"step": k, "loss": -lexicon.log_likelihood[-1] / words, "accuracy": None})
         job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": metrics[-1]["loss"]})

@@ -1,0 +1,79 @@
+"""An experiment of a paper, and the room it works in: where long work lies, how many cores it has, who hears of it."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from heedful.config import StudyConfig, digest
+from heedful.errors import ConfigError
+from heedful.files import without_nan
+from heedful.papers.finding import Finding
+from heedful.papers.units import Unit, compute
+from heedful.studies.pool import OnProgress
+from heedful.studies.run import Run
+from heedful.studies.study import run_study
+
+BUDGETS = ("smoke", "quick", "paper")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where an experiment works. What lies in `work` is found again, whole or not at all, whenever it is asked for."""
+
+    budget: str
+    work: Path
+    jobs: int | None = None
+    device: str = "auto"
+    on_progress: OnProgress = field(default=lambda line: None)
+    on_stage: Callable[[str], None] = field(default=lambda stage: None)
+
+    def study(self, config: StudyConfig) -> Run:
+        """The run of a study, trained first where it is not there yet; its folder's name carries its settings."""
+        run = Run(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
+        if not run.result_path.exists():
+            self.on_stage(f"studying {config.data}")
+            run_study(config, run.root, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
+        return run
+
+    def compute(self, units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
+        """The answers of all units by name, computed where they are not there yet."""
+        folder = self.work / "units"
+        missing = sum(not (folder / unit.file).exists() for unit in units)
+        if missing:
+            self.on_stage(f"{missing} of {len(units)} pieces to compute")
+        return compute(units, folder, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table, a figure or a section: what decides its result, and the function that finds it.
+
+    settings: everything that decides the result within a budget, dataclasses and plain values. version: raised by hand
+    when the function comes to mean something else; results of an older version are stale.
+    """
+
+    name: str
+    title: str
+    settings: Callable[[str], Any]
+    find: Callable[[Lab], Finding]
+    version: int = 1
+
+    def digest(self, budget: str) -> str:
+        """SHA-256 of the settings within a budget."""
+        if budget not in BUDGETS:
+            raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
+        content = json.dumps(_plain(self.settings(budget)), sort_keys=True, ensure_ascii=False)
+        return sha256(content.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return without_nan(asdict(value))
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

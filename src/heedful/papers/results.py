@@ -1,0 +1,95 @@
+"""Results on disk: one JSON file per experiment and budget, which says what made it, and whether that still stands."""
+
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from heedful.config import from_mapping
+from heedful.files import read_json, without_nan, write_json
+from heedful.papers.experiment import Experiment
+from heedful.papers.finding import Finding
+from heedful.studies.study import source_commit
+
+PACKAGES = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found, and what made it: settings (by digest), versions, commit, time."""
+
+    paper: str
+    experiment: str
+    title: str
+    budget: str
+    version: int
+    config_digest: str
+    seconds: float
+    finished: str
+    commit: str | None
+    versions: dict[str, str]
+    command: str
+    finding: Finding
+
+    def save(self, folder: Path) -> Path:
+        """Write it to its place below a folder of results."""
+        path = place(folder, self.paper, self.budget, self.experiment)
+        write_json(path, without_nan(asdict(self)))
+        return path
+
+
+def place(folder: Path, paper: str, budget: str, experiment: str) -> Path:
+    """Where a result lies.
+
+    >>> place(Path("results"), "snell2021", "quick", "table2").as_posix()
+    'results/snell2021/quick/table2.json'
+    """
+    return folder / paper / budget / f"{experiment}.json"
+
+
+def load(path: Path) -> Result:
+    """Read a stored result; a damaged file is named in the error."""
+    return from_mapping(Result, read_json(path), where=str(path))
+
+
+def found(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:
+    """The stored results of a paper within a budget, in the paper's order."""
+    for experiment in experiments:
+        path = place(folder, paper, budget, experiment.name)
+        if path.exists():
+            yield load(path)
+
+
+def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:
+    """A finding with where, when and with what it was made."""
+    return Result(
+        paper=paper,
+        experiment=experiment.name,
+        title=experiment.title,
+        budget=budget,
+        version=experiment.version,
+        config_digest=experiment.digest(budget),
+        seconds=round(seconds, 1),
+        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        commit=source_commit(),
+        versions=_versions(),
+        command=f"heedful reproduce {paper} {experiment.name} --budget {budget}",
+        finding=finding,
+    )
+
+
+def why_stale(result: Result, experiment: Experiment) -> str | None:
+    """Why a stored result no longer stands for what its experiment would do now; None where it does."""
+    if result.version != experiment.version:
+        return f"made by version {result.version} of the experiment, which is now {experiment.version}"
+    now = experiment.digest(result.budget)
+    if result.config_digest != now:
+        return f"its settings have changed (digest {result.config_digest[:12]}, now {now[:12]})"
+    return None
+
+
+def _versions() -> dict[str, Any]:
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}

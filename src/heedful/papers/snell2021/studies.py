@@ -1,0 +1,111 @@
+"""The studies behind the tables of snell2021: which corpora, and with which settings within each budget.
+
+`quick` keeps the paper's classifier and real corpora; training is shorter, long texts are cut to 80 words, and five
+seeds give every number an interval. The translator is half as wide. `paper` has the published sizes and five seeds
+more for ξ. `smoke` runs on data that need no download.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heedful.budgets import study_preset
+from heedful.config import ProxyConfig, StudyConfig, TrainConfig
+from heedful.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A line of the tables: its name in the paper (None: ours only), and the corpus we have for it (None: none)."""
+
+    row: str | None
+    data: str | None
+
+
+CLASSIFICATION = (
+    Corpus("IMDB", "imdb"),
+    Corpus("Yelp", None),
+    Corpus("AG News", "ag-news"),
+    Corpus("20 NG", "20news-sport"),
+    Corpus("SST", "sst"),
+    Corpus("Amzn", "amazon"),
+    Corpus(None, "rotten-tomatoes"),
+    Corpus(None, "sms-spam"),
+)
+TRANSLATION = (
+    Corpus("Multi30k", "multi30k:de-en"),
+    Corpus("IWSLT14", None),
+    Corpus("News It-Pt", None),
+    Corpus("News En-Nl", None),
+    Corpus("News En-Pt", None),
+)
+_SMOKE = {"imdb": "rotten-tomatoes", "sst": "polarity", "multi30k:de-en": "toy-de-en"}  # what stands in for it
+
+
+def corpora(budget: str, task: str | None = None) -> tuple[Corpus, ...]:
+    """The lines of a table within a budget; `smoke` has few, on data that need no download.
+
+    >>> [corpus.data for corpus in corpora("smoke")]
+    ['rotten-tomatoes', 'polarity', 'toy-de-en']
+    """
+    lines = {"classification": CLASSIFICATION, "translation": TRANSLATION}
+    chosen = lines[task] if task else CLASSIFICATION + TRANSLATION
+    if budget != "smoke":
+        return chosen
+    return tuple(Corpus(None, _SMOKE[line.data]) for line in chosen if line.data in _SMOKE)
+
+
+def study_of(data: str, budget: str) -> StudyConfig:
+    """The settings of the study of a corpus.
+
+    >>> study_of("sst", "quick").seeds, study_of("sst", "paper").train.steps
+    ((0, 1, 2, 3, 4), 4000)
+    """
+    task = "translation" if data in ("multi30k:de-en", "toy-de-en") else "classification"
+    preset = study_preset(data, budget, task)  # type: ignore[arg-type]
+    if budget == "smoke":
+        return replace(preset, train_sample=8)
+    if budget == "quick":
+        return replace(preset, seeds=(0, 1, 2, 3, 4), **(_QUICK.get(data) or _LONG))
+    if budget == "paper":
+        return replace(preset, seeds=(0, 1, 2, 3, 4, 5), train_sample=1000)
+    raise ConfigError(f"budget {budget!r} is not one of smoke, quick, paper")
+
+
+def _train(steps: int, *at: int, batch_size: int = 32) -> TrainConfig:
+    return TrainConfig(steps=steps, batch_size=batch_size, evaluate_at=(0, *at, steps))
+
+
+def _proxy(steps: int, every: int, rate: float, width: int = 256) -> ProxyConfig:
+    at = tuple(range(0, steps + 1, every))
+    return ProxyConfig(width, TrainConfig(steps=steps, learning_rate=rate, evaluate_at=at))
+
+
+_SHORT = {
+    "max_validation": 400,
+    "train_sample": 150,
+    "train": _train(400, 10, 50, 100, 150, 200, 300),
+    "proxy": _proxy(2000, 200, 3e-4),
+}
+_LONG: dict[str, Any] = {
+    "max_length": 80,
+    "max_validation": 300,
+    "train_sample": 100,
+    "train": _train(250, 25, 50, 100, 150, 200),
+    "proxy": _proxy(2000, 200, 3e-4),
+}
+_QUICK: dict[str, dict[str, Any]] = {
+    "rotten-tomatoes": _SHORT,
+    "sms-spam": _SHORT,
+    "sst": _SHORT
+    | {
+        "max_validation": 600,
+        "train_sample": 200,
+        "train": _train(1000, 10, 50, 100, 150, 200, 250, 300, 400, 500, 750),  # long enough for A.7
+    },
+    "multi30k:de-en": {
+        "max_validation": 100,
+        "train_sample": 50,
+        "train": _train(1000, 50, 100, 250, 500, 750),
+        "proxy": _proxy(2000, 250, 1e-3, width=128),
+    },
+}
