@@ -70,10 +70,15 @@ def cases(quick: bool) -> Iterator[Case]:
 
 
 def growth() -> Iterator[Point]:
-    for pairs in (1_000, 10_000, 100_000):
+    for pairs in (10_000, 100_000, 1_000_000):
         sources, targets = corpus(pairs)
         yield Point("count table C", f"{pairs:,} pairs", lambda x=sources, y=targets: count_table(x, y).matrix())
-    for pairs in (1_000, 10_000, 100_000):
+    for pairs in (10_000, 100_000, 1_000_000):
+        sources, targets = corpus(pairs)
+        yield Point(
+            "IBM Model 1, five iterations", f"{pairs:,} pairs", lambda x=sources, y=targets: ibm_model_1(x, y, 5)
+        )
+    for pairs in (10_000, 100_000):
         sources, targets = corpus(pairs)
         yield Point("informativeness", f"{pairs:,} pairs", lambda x=sources, y=targets: informativeness(x, y))
 

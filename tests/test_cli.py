@@ -132,3 +132,55 @@ def test_not_a_run(command, tmp_path):
     code, _, err = command("report", tmp_path)
     assert code == 2
     assert "not a run" in err
+
+
+def test_reproduce_and_claims(command, tmp_path):
+    code, out, _ = command("reproduce")
+    assert code == 0
+    assert "snell2021" in out
+    assert "table2" in out
+    code, out, err = command("reproduce", "snell2021", "figure4", "figure5", "--budget", "smoke", "--docs", "docs")
+    assert code == 0, err
+    assert "Figure 4" in out
+    assert (tmp_path / "results/snell2021/smoke/figure4.json").exists()
+    assert (tmp_path / "runs/reproduce/snell2021/smoke/report.html").exists()
+    page = (tmp_path / "docs/papers/snell2021.md").read_text(encoding="utf-8")
+    assert "heedful reproduce snell2021 figure4 --budget smoke" in page
+    assert (tmp_path / "docs/papers/figures/snell2021/figure4.svg").exists()
+    assert (tmp_path / "docs/papers/figures/snell2021/figure4.png").exists()
+    code, out, _ = command("reproduce", "snell2021")
+    assert "figure4" in out
+    code, out, _ = command("reproduce", "--check")
+    assert (code, out) == (0, "every stored result still stands\n")
+    code, out, err = command("reproduce", "snell2021", "figure4", "--budget", "smoke", "--json")
+    assert json.loads(out)[0]["experiment"] == "figure4"
+    code, out, _ = command("claims", "--json")
+    assert {entry["verdict"] for entry in json.loads(out)} == {"not run"}
+    code, out, _ = command("claims")
+    assert "S18" in out
+
+
+def test_check_tells_of_stale_results(command, tmp_path):
+    command("reproduce", "snell2021", "figure4", "--budget", "smoke")
+    path = tmp_path / "results/snell2021/smoke/figure4.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps(stored | {"config_digest": "0" * 64}))
+    code, out, _ = command("reproduce", "--check")
+    assert code == 1
+    assert "figure4.json: its settings have changed" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "snell1999", "all"), "no paper 'snell1999'"),
+        (("reproduce", "snell2021", "table1"), "has no 'table1'"),
+        (("reproduce", "snell2021", "figure4", "--budget", "tiny"), "budget 'tiny' is not one of smoke, quick, paper"),
+        (("claims", "--budget", "tiny"), "budget 'tiny' is not one of"),
+    ],
+)
+def test_reproduce_mistakes(command, arguments, words):
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert words in err
+    assert "Traceback" not in err

@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from heedful.config import (
     digest,
     from_mapping,
     from_toml,
+    later,
     to_toml,
     with_overrides,
 )
@@ -81,3 +84,18 @@ def test_bad_toml_names_the_file(tmp_path):
 def test_longer_and_shorter_training():
     assert TrainConfig().changed(steps=4600).evaluate_at[-3:] == (4250, 4500, 4600)
     assert TrainConfig().changed(learning_rate=0.1) == with_overrides(TrainConfig(), learning_rate=0.1)
+
+
+def test_a_setting_added_later_does_not_make_what_was_measured_stale():
+    @dataclass(frozen=True)
+    class Before:
+        steps: int = 3
+
+    @dataclass(frozen=True)
+    class After:
+        steps: int = 3
+        warmup: int = later(0)
+
+    assert digest(After()) == digest(Before())
+    assert digest(After(warmup=1)) != digest(Before())
+    assert digest(After(steps=4)) != digest(After())

@@ -19,11 +19,12 @@ LAYERS = [
     {"budgets"},
     {"data", "measure"},
     {"model"},
+    {"theory"},
     {"trace"},
     {"studies"},
     {"papers"},
     {"reports"},
-    {"api", "cli", "data_cli", "__init__", "__main__"},
+    {"api", "cli", "data_cli", "papers_cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -12,9 +12,11 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heedful.api import claims as claims
     from heedful.api import load as load
     from heedful.api import preflight as preflight
     from heedful.api import report as report
+    from heedful.api import reproduce as reproduce
     from heedful.api import study as study
     from heedful.config import ModelConfig as ModelConfig
     from heedful.config import StudyConfig as StudyConfig
@@ -37,9 +39,11 @@ _HOMES = {
     "StudyResult": "heedful.studies.result",
     "Trace": "heedful.trace.store",
     "TrainConfig": "heedful.config",
+    "claims": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",
     "report": "heedful.api",
+    "reproduce": "heedful.api",
     "study": "heedful.api",
 }
 __all__ = sorted([*_HOMES, "__version__", "lexicon"])

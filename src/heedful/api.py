@@ -11,6 +11,8 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
 
 if TYPE_CHECKING:
+    from heedful.papers.ledger import Entry
+    from heedful.papers.results import Result
     from heedful.studies.preflight import Preflight
     from heedful.studies.result import StudyResult
 
@@ -91,6 +93,50 @@ def report(run: Path | str, *, out: Path | str | None = None) -> Path:
     from heedful.reports.page import write_report
 
     return write_report(Path(run), out=None if out is None else Path(out))
+
+
+def reproduce(
+    paper: str,
+    *tables: str,
+    budget: str = "quick",
+    results: Path | str = "results",
+    work: Path | str = RUNS / "reproduce",
+    jobs: int | None = None,
+    device: str = "auto",
+    progress: bool = True,
+) -> "list[Result]":
+    """Measure tables and figures of a paper (all of them where none is named); what is finished is only read.
+
+    results: the folder of stored results. work: where trained models and other long work are kept.
+
+    >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
+    """
+    from heedful.papers.reproduce import reproduce as run
+    from heedful.studies.progress import show_progress
+
+    with show_progress(enabled=progress) as (on_progress, on_stage):
+        return run(
+            paper,
+            tables or ("all",),
+            budget=budget,
+            results=Path(results),
+            work=Path(work),
+            jobs=jobs,
+            device=device,
+            on_progress=on_progress,
+            on_stage=on_stage,
+        )
+
+
+def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[Entry]":
+    """The ledger: every claim of the papers, judged by the stored results.
+
+    >>> [entry.claim.id for entry in claims(results="nowhere")][:2]
+    ['S1', 'S2']
+    """
+    from heedful.papers.reproduce import claims as ledger
+
+    return ledger(budget, Path(results))
 
 
 def study_config(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heedful import papers_cli
 from heedful.data_cli import app as data_app
 
 app = typer.Typer(
@@ -18,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(data_app, name="data", help="List, describe, check and fetch corpora.")
+app.command()(papers_cli.reproduce)
+app.command()(papers_cli.claims)
 
 
 def _corpora(incomplete: str) -> list[str]:

@@ -6,7 +6,7 @@ import math
 import tomllib
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -170,8 +170,32 @@ def digest(config: Any) -> str:
     >>> digest(ModelConfig()) == digest(ModelConfig(hidden=256))
     True
     """
-    content = json.dumps(asdict(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(content.encode()).hexdigest()
+    plain = json.dumps(content(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def content(value: Any) -> Any:
+    """What decides a result, as plain values: dataclasses become mappings, tuples lists.
+
+    A setting that was added `later` is left out while it has its default, which must mean what was done before there
+    was such a setting: what was measured then still stands.
+
+    >>> content({"train": TrainConfig(steps=1, evaluate_at=(0, 1))})["train"]["evaluate_at"]
+    [0, 1]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = (f for f in fields(value) if not (f.metadata.get("later") and getattr(value, f.name) == f.default))
+        return {f.name: content(getattr(value, f.name)) for f in kept}
+    if isinstance(value, Mapping):
+        return {str(k): content(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [content(v) for v in value]
+    return value
+
+
+def later(default: Any) -> Any:
+    """A setting that came after results were stored; see `content`."""
+    return field(default=default, metadata={"later": True})
 
 
 def to_toml(config: Any) -> str:

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig, digest
+from heedful.config import StudyConfig, content, digest
 from heedful.errors import ConfigError
-from heedful.files import without_nan
 from heedful.papers.finding import Finding
 from heedful.papers.units import Unit, compute
 from heedful.studies.pool import OnProgress
@@ -65,15 +64,5 @@ class Experiment:
         """SHA-256 of the settings within a budget."""
         if budget not in BUDGETS:
             raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
-        content = json.dumps(_plain(self.settings(budget)), sort_keys=True, ensure_ascii=False)
-        return sha256(content.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return without_nan(asdict(value))
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
+        plain = json.dumps(content(self.settings(budget)), sort_keys=True, ensure_ascii=False)
+        return sha256(plain.encode()).hexdigest()

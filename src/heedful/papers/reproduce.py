@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedful.errors import ConfigError
 from heedful.papers.experiment import BUDGETS, Experiment, Lab
 from heedful.papers.ledger import Entry, judge
 from heedful.papers.library import KEYS, Paper, paper
@@ -77,6 +78,8 @@ def stale_results(results: Path = RESULTS) -> list[Stale]:
 
 def claims(budget: str | None = None, results: Path = RESULTS) -> list[Entry]:
     """The ledger: every claim of every paper against the stored results; the largest budget there is, unless said."""
+    if budget is not None and budget not in BUDGETS:
+        raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     entries = []
     for key in KEYS:
         of = paper(key)

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.measure.uncertainty import Estimate
+from heedful.papers.results import Result
+from heedful.reports.paper_tables import plain_cell
 from heedful.reports.words import ANSWERS, MODEL_TITLES, symbol
 from heedful.studies.preflight import Preflight
 from heedful.studies.result import StudyResult
@@ -78,6 +80,24 @@ def print_preflight(result: Preflight) -> None:
         )
     for decision in result.decisions:
         console.print(f"  {decision}", highlight=False, style="dim")
+
+
+def print_result(result: Result) -> None:
+    """A paper's tables, measured beside published, and the notes under them."""
+    console = Console()
+    console.print(f"[bold]{result.title}[/bold] ({result.budget}, {result.seconds:.0f} s)", highlight=False)
+    for found in result.finding.tables:
+        table = Table(
+            title=found.title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False
+        )
+        table.add_column("")
+        for column in found.columns:
+            table.add_column(column, justify="right")
+        for row in found.rows:
+            table.add_row(row.name, *(plain_cell(cell) for cell in row.cells))
+        console.print(table)
+    for note in result.finding.notes:
+        console.print(f"  {note}", highlight=False, style="dim")
 
 
 def _interval(estimate: Estimate) -> str:

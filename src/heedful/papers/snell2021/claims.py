@@ -73,7 +73,7 @@ CLAIMS = (
     Claim(
         "S13",
         "snell2021",
-        "Under uniform attention β first peaks at the keyword (Hypothesis 2), in the end at the last position (Obs. 3).",
+        "Under uniform attention β first peaks at the keyword (Hypothesis 2), at last at the end (Observation 3).",
         (
             Condition("figure7", "early: keyword - next", lower=0.0),
             Condition("figure7", "early: next - mean", lower=0.0),

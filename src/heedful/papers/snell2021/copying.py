@@ -6,14 +6,14 @@ or at the budget, fixed beforehand; a run that does not get there is *censored*,
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from scipy import stats
 
-from heedful.config import TrainConfig, TranslatorConfig, from_mapping
+from heedful.config import TrainConfig, TranslatorConfig, content, from_mapping
 from heedful.data.batch import PairBatch, copying_batches
 from heedful.data.synthetic import LENGTH
 from heedful.data.tokens import EOS
@@ -51,7 +51,7 @@ _TINY = TranslatorConfig(
 )
 BUDGETS = {
     "smoke": CopyingBudget(2, 4, 2, 2, 3, 2, 4, heads=2, batch_size=4, evaluate_every=2, held_out=4, translator=_TINY),
-    "quick": CopyingBudget(20, 350, 10, 5, 14, 5, 200),
+    "quick": CopyingBudget(20, 250, 10, 5, 14, 5, 150),
     "paper": CopyingBudget(20, 1500, 20, 20, 40, 20, 400, batch_size=128),
 }
 
@@ -77,7 +77,7 @@ def _arguments(task: str, sizes: CopyingBudget, steps: int) -> dict[str, Any]:
         "batch_size": sizes.batch_size,
         "every": sizes.evaluate_every,
         "held_out": sizes.held_out,
-        "translator": asdict(sizes.translator),
+        "translator": content(sizes.translator),
     }
 
 
@@ -124,7 +124,7 @@ def build_model(config: TranslatorConfig, seed: int, heads: Sequence[int] | None
     base = Translator(config, EOS + 1 + TYPES)
     if heads is None:
         return base
-    model = Translator(from_mapping(TranslatorConfig, asdict(config) | {"heads": len(heads)}), EOS + 1 + TYPES)
+    model = Translator(replace(config, heads=len(heads)), EOS + 1 + TYPES)
     shared = {name: tensor for name, tensor in base.state_dict().items() if not name.startswith("scorer.")}
     model.load_state_dict(shared, strict=False)
     for weight, head in zip(model.scorer.weights, heads, strict=True):

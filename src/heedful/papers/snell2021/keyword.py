@@ -6,14 +6,14 @@ position L. The sequences have no `<bos>` or `<eos>`: L is the last word.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
-from heedful.config import ModelConfig, TrainConfig, from_mapping
+from heedful.config import ModelConfig, TrainConfig, content, from_mapping
 from heedful.data.batch import Batch
 from heedful.data.synthetic import LENGTH, stream_texts
 from heedful.data.tokens import EOS
@@ -53,7 +53,7 @@ BUDGETS = {
 
 def unit(seed: int, sizes: KeywordBudget) -> Unit:
     """One seed's training."""
-    arguments = asdict(sizes) | {"seed": seed, "evaluate_at": sizes.evaluate_at}
+    arguments = content(sizes) | {"seed": seed, "evaluate_at": list(sizes.evaluate_at)}
     return Unit(f"keyword-{seed}", f"{__name__}:follow", {k: arguments[k] for k in _WANTED})
 
 

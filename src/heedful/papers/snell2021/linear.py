@@ -7,14 +7,14 @@ certified by its duality gap; then A(α^opt, β) is measured.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from heedful.config import StudyConfig, TrainConfig, TranslatorConfig, from_mapping
+from heedful.config import StudyConfig, TrainConfig, TranslatorConfig, content, from_mapping
 from heedful.data.batch import collate, training_batches
 from heedful.data.subwords import EncodedPairs
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
@@ -49,8 +49,8 @@ def unit(seed: int, study: StudyConfig, run: Run, sizes: LinearBudget) -> Unit:
     arguments = {
         "seed": seed,
         "data": study.data,
-        "translator": asdict(replace(study.translator, output="linear")),
-        "train": asdict(study.train.changed(steps=sizes.steps)),
+        "translator": content(replace(study.translator, output="linear")),
+        "train": content(study.train.changed(steps=sizes.steps)),
         "sentences": sizes.sentences,
     }
     return Unit(f"linear-{seed}", f"{__name__}:optimal_of_trained", arguments, {"run": str(run.root)})

@@ -1,0 +1,140 @@
+"""Pages of a paper's results, rendered wholly from what was stored: one in Markdown for the docs, one in HTML to share.
+
+The HTML page is one file: its figures are embedded, its Content-Security-Policy lets nothing run and nothing be
+fetched. Findings are words and numbers, never markup, and are escaped in both.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from heedful import __version__
+from heedful.errors import DataError
+from heedful.files import write_text
+from heedful.papers.finding import Figure, Table
+from heedful.papers.results import Result
+from heedful.reports.numbers import duration
+from heedful.reports.page import _environment, _fingerprint, _read
+from heedful.reports.paper_figures import draw_figure, figure_svg
+from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text
+
+_CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
+_BADGES = {"holds": "yes", "fails": "no"}
+
+
+def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
+    """Write a paper's page of the docs, its figures into `figures`, and say where the page is.
+
+    preface, claims_markdown: Markdown of our own, taken as it is; everything that comes from results is escaped.
+    """
+    paper = _one_paper(results)
+    names = [figure.name for result in results for figure in result.finding.figures]
+    if len(set(names)) < len(names):
+        raise DataError(f"{out}: two figures are called {next(name for name in names if names.count(name) > 1)!r}")
+    title = "" if preface.lstrip().startswith("# ") else f"# {markdown_text(paper)}"
+    how = legend(_tables(results))
+    blocks = [
+        f"<!-- Written by a command from the results of {re.sub('[^A-Za-z0-9]', '', paper)}; do not edit. -->",
+        title,
+        preface.strip(),
+        markdown_text(how),
+        *(block for result in results for block in _docs_section(result, out, figures)),
+        "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
+        claims_markdown.strip(),
+    ]
+    write_text(out, "\n\n".join(block for block in blocks if block) + "\n")
+    return out
+
+
+def write_paper_report(results: Sequence[Result], claims_rows: Sequence[Mapping[str, str]], out: Path) -> Path:
+    """Write a paper's results as one self-contained HTML page, and say where it is.
+
+    claims_rows: id, sentence, statistic, expected, measured, budget and verdict of each claim, all of them words.
+    """
+    paper = _one_paper(results)
+    for row in claims_rows:
+        if missing := [name for name in _CLAIM if name not in row]:
+            raise DataError(f"claim {row.get('id', '?')!r} lacks {', '.join(missing)}")
+    style = f"{_read('page.css')}\n{_read('paper.css')}"
+    template = _environment().get_template("paper.html.j2")
+    page = template.render(
+        policy=_policy(style),
+        style=Markup(style),
+        version=__version__,
+        paper=paper,
+        results=results,
+        anchors=_anchors(results),
+        legend=legend(_tables(results)),
+        claims=claims_rows,
+        badges=_BADGES,
+        html_table=html_table,
+        embedded=_embedded,
+        words_of=_words_of,
+        provenance=_provenance,
+    )
+    write_text(out, page.encode("utf-8", "replace").decode("utf-8"))
+    return out
+
+
+def _policy(style: str) -> str:
+    """Nothing may be fetched, nothing runs, and only the one style of this page counts."""
+    return f"default-src 'none'; style-src '{_fingerprint(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _docs_section(result: Result, out: Path, figures: Path) -> list[str]:
+    blocks = [f"## {markdown_text(result.title)}"]
+    for table in result.finding.tables:
+        title = "" if table.title == result.title else f"**{markdown_text(table.title)}**"
+        blocks += [title, markdown_table(table), markdown_text(table.caption)]
+    for figure in result.finding.figures:
+        svg, _ = draw_figure(figure, figures)
+        place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
+        caption = figure.caption if figure.title == result.title else _words_of(figure)
+        blocks += [f"![{markdown_text(_words_of(figure))}]({place})", markdown_text(caption)]
+    blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
+    made = " · ".join(markdown_text(part) for part in _provenance(result))
+    blocks.append(f"<sub><code>{markdown_text(result.command)}</code> · {made}</sub>")
+    return blocks
+
+
+def _provenance(result: Result) -> list[str]:
+    """What made a result, besides its command."""
+    return [
+        f"budget {result.budget}",
+        f"version {result.version}",
+        f"settings {result.config_digest[:12]}",
+        f"commit {result.commit[:8]}" if result.commit else "no commit",
+        duration(result.seconds),
+        result.finished[:10],
+    ]
+
+
+def _words_of(figure: Figure) -> str:
+    """A figure in words: its title, then its caption."""
+    return f"{figure.title.rstrip('.')}. {figure.caption}".strip() if figure.caption else figure.title
+
+
+def _embedded(figure: Figure) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure).encode()).decode('ascii')}"
+
+
+def _tables(results: Sequence[Result]) -> list[Table]:
+    return [table for result in results for table in result.finding.tables]
+
+
+def _anchors(results: Sequence[Result]) -> list[str]:
+    """A name for each result within the page; no two are the same."""
+    names = [re.sub(r"\W+", "-", f"{result.experiment}-{result.budget}") for result in results]
+    return [f"{name}-{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def _one_paper(results: Sequence[Result]) -> str:
+    papers = sorted({result.paper for result in results})
+    if len(papers) != 1:
+        raise DataError(f"a page is of one paper; the results are of {', '.join(papers) or 'none'}")
+    return papers[0]

@@ -1,0 +1,218 @@
+"""Tables of a paper, measured beside published, in Markdown and in HTML.
+
+A cell reads `46.9 · 25.3`: what was measured here, then what the paper prints there, in italics; the 95 % interval
+of the measurement stands small below. `legend` says so in words. Everything that comes from outside is escaped.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from unicodedata import category
+
+from markupsafe import Markup
+
+from heedful.errors import DataError
+from heedful.papers.finding import Cell, Row, Table
+from heedful.reports.numbers import NONE
+from heedful.reports.page import raised
+
+_SPACE = "\N{NO-BREAK SPACE}"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def markdown_table(table: Table) -> str:
+    r"""The table in GitHub's Markdown, without its title and caption.
+
+    >>> from heedful.measure.uncertainty import Estimate
+    >>> cell = Cell(Estimate(0.469, 0.444, 0.494, 872), published=25.33, unit="%", starred=True)
+    >>> print(markdown_table(Table("Agreement", ("A(α, β^uf)",), (Row("SST", (cell,)),))))
+    |  | A(α, β<sup>uf</sup>), % |
+    |---|--:|
+    | SST | 46.9\* · _25.3_<br><sub>44.4–49.4</sub> |
+    """
+    heads, in_head = _heads(table)
+    lines = [
+        f"|  | {' | '.join(markdown_text(head) for head in heads)} |",
+        f"|---{'|--:' * len(heads)}|",
+    ]
+    for group, rows in _groups(table):
+        if group:
+            lines.append(f"| **{markdown_text(group)}** {'|  ' * len(heads)}|")
+        for row in rows:
+            cells = (_markdown_cell(cell, unit_too=not shown) for cell, shown in zip(row.cells, in_head, strict=True))
+            lines.append(f"| {markdown_text(row.name)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def html_table(table: Table) -> Markup:
+    """The table as an HTML `<table>`, without its title and caption.
+
+    >>> print(html_table(Table("", ("<i>",), (Row("β^uf", (Cell(text="a < b"),)),))))
+    <table>
+    <thead><tr><td></td><th scope="col" class="number">&lt;i&gt;</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">β<sup>uf</sup></th><td class="number">a &lt; b</td></tr>
+    </tbody>
+    </table>
+    """
+    heads, in_head = _heads(table)
+    columns = Markup().join(Markup('<th scope="col" class="number">{}</th>').format(raised(head)) for head in heads)
+    parts = [Markup("<table>\n<thead><tr><td></td>{}</tr></thead>").format(columns)]
+    for group, rows in _groups(table):
+        parts.append(Markup("<tbody>"))
+        if group:
+            head = Markup('<tr><th scope="rowgroup" colspan="{}">{}</th></tr>')
+            parts.append(head.format(len(heads) + 1, raised(group)))
+        for row in rows:
+            cells = (_html_cell(cell, unit_too=not shown) for cell, shown in zip(row.cells, in_head, strict=True))
+            name = Markup('<tr><th scope="row">{}</th>').format(raised(row.name))
+            parts.append(name + Markup().join(cells) + Markup("</tr>"))
+        parts.append(Markup("</tbody>"))
+    return Markup("\n").join([*parts, Markup("</table>")])
+
+
+def plain_cell(cell: Cell) -> str:
+    """A cell for a terminal: measured, its interval, and what the paper prints in parentheses.
+
+    >>> from heedful.measure.uncertainty import Estimate
+    >>> plain_cell(Cell(Estimate(0.469, 0.444, 0.494, 872), published=25.33, unit="%"))
+    '46.9 [44.4–49.4] (25.3)'
+    """
+    interval, published = _interval(cell), _published(cell)
+    parts = [_shown(cell, ""), f"[{interval}]" if interval else "", f"({published})" if published else ""]
+    return " ".join(part for part in parts if part)
+
+
+def legend(tables: Iterable[Table]) -> str:
+    """How to read a cell, in plain words; only of what these tables hold, and empty where they hold no numbers.
+
+    >>> legend([Table("", ("a",), (Row("b", (Cell(published=3.0, published_starred=True),)),))])
+    'In each cell: measured here · published (in italics). –: not measured. *: the agreement was never exceeded.'
+    """
+    cells = [cell for table in tables for row in table.rows for cell in row.cells]
+    numbers = [cell for cell in cells if _measured(cell) or _published(cell)]
+    if not numbers:
+        return ""
+    form = "measured here · published (in italics)" if any(_published(cell) for cell in numbers) else "measured here"
+    below = "; small below, the 95 % interval of the measurement" if any(_interval(cell) for cell in numbers) else ""
+    sentences = [f"In each cell: {form}{below}."]
+    if any(not _measured(cell) and cell.text is None for cell in cells):
+        sentences.append(f"{NONE}: not measured.")
+    if any(cell.starred or cell.published_starred for cell in cells):
+        sentences.append("*: the agreement was never exceeded.")
+    return " ".join(sentences)
+
+
+def markdown_text(text: str) -> str:
+    r"""Words that Markdown shows as they are, on one line, also within a table; `β^uf` gets its superscript.
+
+    >>> print(markdown_text("a|b `c`\n<script> *d* 2^10"))
+    a\|b \`c\` &lt;script&gt; \*d\* 2<sup>10</sup>
+    """
+    pieces = re.split(r"\^(\w+)", one_line(text))
+    escaped = [re.sub(r"[&<>]", lambda found: _ENTITIES[found[0]], piece) for piece in pieces]
+    escaped = [re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", piece) for piece in escaped]
+    line = "".join(f"<sup>{piece}</sup>" if i % 2 else piece for i, piece in enumerate(escaped))
+    line = re.sub(r"^([-+=#])(?=\1|\s|$)", r"\\\1", line)  # neither a list nor a heading begins here
+    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)
+
+
+def one_line(text: str) -> str:
+    r"""Words without line breaks, control characters and halves of letters; a no-break space stays.
+
+    >>> one_line(" a\n b\x00c \ud83d\N{NO-BREAK SPACE}%")
+    'a b c \xa0%'
+    """
+    kept = (letter if letter.isprintable() or letter == _SPACE or category(letter) == "Cf" else " " for letter in text)
+    return re.sub(" +", " ", "".join(kept)).strip()
+
+
+def written(value: float, digits: int) -> str:
+    """A number with a true minus sign and no minus before zero; a dash where there is none.
+
+    >>> written(-0.04, 1), written(-12345.678, 1), written(float("nan"), 1), written(float("-inf"), 1)
+    ('0.0', '−12,345.7', '–', '−∞')
+    """
+    if math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.{digits}f}"
+    return text.lstrip("-") if round(value, digits) == 0 else text.replace("-", "−")
+
+
+def _heads(table: Table) -> tuple[list[str], list[bool]]:
+    """The heads of the columns, with "%" where all numbers below are percentages; and which of them got it."""
+    for row in table.rows:
+        if len(row.cells) != len(table.columns):
+            raise DataError(
+                f"table {table.title!r}: row {row.name!r} has {len(row.cells)} cells for {len(table.columns)} columns"
+            )
+    in_head = []
+    for column in range(len(table.columns)):
+        cells = [row.cells[column] for row in table.rows]
+        units = {cell.unit for cell in cells if _measured(cell) or _published(cell)}
+        in_head.append(units == {"%"})
+    heads = [
+        f"{name}, %" if shown and "%" not in name else name for name, shown in zip(table.columns, in_head, strict=True)
+    ]
+    return heads, in_head
+
+
+def _groups(table: Table) -> Iterator[tuple[str, list[Row]]]:
+    """Rows that belong together, under their group's name; under none where each row begins with it."""
+    for group, together in groupby(table.rows, key=lambda row: row.group):
+        rows = list(together)
+        yield "" if all(row.name.startswith(group) for row in rows) else group, rows
+
+
+def _markdown_cell(cell: Cell, *, unit_too: bool) -> str:
+    unit = f"{_SPACE}%" if unit_too and cell.unit == "%" else ""
+    shown = markdown_text(_shown(cell, unit))
+    if published := _published(cell):
+        shown += f" · _{markdown_text(published + unit)}_"
+    interval = _interval(cell)
+    return f"{shown}<br><sub>{interval}</sub>" if interval else shown
+
+
+def _html_cell(cell: Cell, *, unit_too: bool) -> Markup:
+    unit = f"{_SPACE}%" if unit_too and cell.unit == "%" else ""
+    shown = Markup('<td class="number">{}').format(raised(_shown(cell, unit)))
+    if published := _published(cell):
+        shown += Markup(' · <i><span class="hidden">published </span>{}</i>').format(published + unit)
+    if interval := _interval(cell):
+        shown += Markup('<span class="range">{}</span>').format(interval)
+    return shown + Markup("</td>")
+
+
+def _shown(cell: Cell, unit: str) -> str:
+    """What stands first: the measurement, a word, or a dash."""
+    measured = _measured(cell)
+    return one_line(f"{measured and measured + unit} {cell.text or ''}") or NONE
+
+
+def _measured(cell: Cell) -> str:
+    if cell.measured is None or math.isnan(cell.measured.value):
+        return ""
+    return written(_scale(cell) * cell.measured.value, cell.digits) + ("*" if cell.starred else "")
+
+
+def _interval(cell: Cell) -> str:
+    """The ends of the interval; nothing where it is unknown or a point."""
+    if cell.measured is None or not cell.measured.low < cell.measured.high:
+        return ""
+    low, high = (written(_scale(cell) * end, cell.digits) for end in (cell.measured.low, cell.measured.high))
+    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+
+
+def _published(cell: Cell) -> str:
+    """What the paper prints; a whole number stays whole, since more decimals would claim more than is printed."""
+    if cell.published is None or math.isnan(cell.published):
+        return ""
+    digits = 0 if cell.published.is_integer() else cell.digits
+    return written(cell.published, digits) + ("*" if cell.published_starred else "")
+
+
+def _scale(cell: Cell) -> float:
+    return 100.0 if cell.unit == "%" else 1.0

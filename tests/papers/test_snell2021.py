@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+import torch
+
+from heedful.config import TranslatorConfig
+from heedful.data.batch import Batch, copying_batches
+from heedful.data.synthetic import stream_numbers
+from heedful.data.tokens import BOS, EOS
+from heedful.measure.agreement import agreement
+from heedful.papers.experiment import Lab
+from heedful.papers.results import load, place
+from heedful.papers.snell2021 import copying, keyword, linear, worked
+from heedful.papers.snell2021.agreements import FORMS, measured
+from heedful.papers.snell2021.statistics import statistics
+from heedful.papers.snell2021.studies import study_of
+from heedful.papers.snell2021.trends import _from_peak
+from heedful.studies.analysis import Recordings
+from heedful.studies.result import StudyResult
+from tests.papers.conftest import Reproduced
+
+TINY = TranslatorConfig(
+    embedding=8, hidden=8, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
+)
+CPU = torch.device("cpu")
+
+
+def lab(reproduced: Reproduced) -> Lab:
+    return Lab("smoke", reproduced.work / "snell2021" / "smoke", device="cpu")
+
+
+def test_figure_1_from_its_own_table():
+    finding = worked.find_figure1(None)
+    assert finding.value("Trans(movie|Film)").value == pytest.approx(20 / 53)
+    others = 13 / 358 + 8 / 202 + 3 / 84
+    assert finding.value("alpha(movie, Film)").value == pytest.approx((20 / 53) / (20 / 53 + others))
+    one_pair = finding.figures[0].panels[1].matrix
+    assert one_pair[0] == (0.0, 0.25, 0.25, 0.25, 0.25)  # the paper's table of the first pair
+    assert finding.figures[0].panels[2].matrix[0] == (0.25, 0.25, 0.5, 0.5, 0.5)
+
+
+def test_figures_4_5_and_8():
+    for find in (worked.find_figure4, worked.find_figure8):
+        finding = find(None)
+        assert finding.value("spread of alpha").value == 0
+        assert set(np.unique(finding.figures[0].panels[3].matrix)) == {0.25}
+    polarity = worked.find_figure5(None).figures[0].panels[2].matrix
+    assert polarity == ((0.0, 1.0), (1.0, 0.0), (0.5, 0.5))
+
+
+def test_copying_batches_are_the_stream_with_its_ends():
+    batch = next(copying_batches("permute", 3, seed=5))
+    sources, targets = next(stream_numbers("permute", seed=5))
+    assert np.array_equal(batch.source[:, :-1].numpy(), sources[:3] + EOS)
+    assert np.array_equal(batch.target_out[:, :-1].numpy(), targets[:3] + EOS)
+    assert (batch.target_in[:, 0] == BOS).all()
+    assert (batch.source[:, -1] == EOS).all()
+
+
+def test_a_learning_curve_is_the_same_again_and_ends_where_it_is_learned(monkeypatch: pytest.MonkeyPatch):
+    sizes = copying.BUDGETS["smoke"]
+    arguments = copying.curve_unit("copy-vocab", 1, sizes).arguments
+
+    def curve():
+        return copying.learning_curve(**arguments, device=CPU, report=lambda line: None)
+
+    first = curve()
+    assert curve() == first
+    assert first["steps"] == [0, 2, 4]
+    assert first["learned"] is None
+    monkeypatch.setattr(copying, "LEARNED", first["accuracy"][0])
+    assert curve() == {"steps": [0], "accuracy": first["accuracy"][:1], "learned": 0}
+
+
+def test_heads_differ_and_the_rest_does_not():
+    one, two = copying.build_model(TINY, 3, [7]), copying.build_model(TINY, 3, [8, 7])
+    weights = {name: (dict(one.state_dict())[name], dict(two.state_dict())[name]) for name in one.state_dict()}
+    for name, (a, b) in weights.items():
+        assert torch.equal(a, b) != name.startswith("scorer."), name
+    assert torch.equal(one.scorer.weights[0].weight, two.scorer.weights[1].weight)
+
+
+def test_censored_times():
+    fast, slow = [{"learned": t} for t in (40, 50, 50, 60, 60)], [{"learned": t} for t in (200, None, None, None, 300)]
+    assert copying.median_time(fast) == 50
+    assert np.isnan(copying.median_time(slow))
+    assert copying.share_learned(slow).value == 0.4
+    z, p = copying.slower(slow, fast, 350)
+    assert z > 0
+    assert p < 0.01
+    assert copying.slower(fast, slow, 350)[1] > 0.99
+    assert all(np.isnan(copying.slower([{"learned": None}], [{"learned": None}], 350)))
+
+
+def test_gamma_is_read_at_the_keyword_and_after_it():
+    class Model(torch.nn.Module):
+        """Hidden state l of a text is the number l; γ_l = l."""
+
+        embedding = torch.nn.Identity()
+
+        def from_embeddings(self, embedded, mask):
+            places = torch.arange(embedded.shape[1], dtype=torch.float).expand(embedded.shape)
+            return type("Output", (), {"hidden": places[..., None]})()
+
+        def output(self, hidden):
+            return hidden
+
+    key = EOS + 1
+    tokens = torch.tensor([[9, key, 9, 9, 9], [9, 9, key, 9, 9], [9, 9, 9, 9, key], [9, 9, 9, 9, 9]])
+    batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.tensor([1, 1, 1, 0]), np.arange(4))
+    seen = keyword.gamma_by_place.__wrapped__(Model(), batch)  # the keyword of the third text is its last word
+    assert seen == {"keyword": 1.5, "next": 2.5, "mean": 2.0, "last": 4.0}
+
+
+def test_keyword_steps_are_dense_at_first():
+    sizes = keyword.BUDGETS["quick"]
+    assert sizes.evaluate_at[:4] == (0, 2, 4, 6)
+    assert sizes.evaluate_at[-2:] == (110, 120)
+    assert sizes.early in sizes.evaluate_at
+
+
+def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
+    run = lab(reproduced).study(study_of("rotten-tomatoes", "smoke"))
+    study = StudyResult.load(run.result_path)
+    table = load(place(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
+    row = next(row for row in table.rows if row.name == "rotten-tomatoes, cross")
+    at = FORMS["2"].columns.index("A(alpha,beta)")
+    assert row.cells[at].measured == study.agreement("A(alpha,beta)", "cross").estimate
+    assert row.cells[FORMS["2"].columns.index("xi_final")].measured == study.xi_final
+
+
+def test_training_texts_and_kendall_are_measured_too(reproduced: Reproduced):
+    room = lab(reproduced)
+    run = room.study(study_of("rotten-tomatoes", "smoke"))
+    assert len(run.split("train_sample")) == 8
+    seen = measured(room, "rotten-tomatoes", "train")
+    A, B = Recordings(run, "train").seeds
+    recordings = Recordings(run, "train")
+    alpha = recordings.quantity("standard", A, "alpha", recordings.steps("standard", A)[-1])
+    beta = recordings.quantity("standard", A, "beta_logit", recordings.steps("standard", A)[-1])
+    assert seen.agreement("A(alpha,beta)", "own").per_seed[0] == agreement(alpha, beta).mean()
+    tau = measured(room, "rotten-tomatoes", "validation", "kendall")
+    assert tau.random == 0
+    assert all(-1 <= row.estimate.value <= 1 for row in tau.agreements)
+    assert B != A
+
+
+def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
+    seen = measured(lab(reproduced), "polarity")
+    assert seen.agreement("A(beta_uf,beta_px)", "own").name == "A(beta_uf,beta_px)"
+    assert seen.agreement("A(beta_uf,beta_px)", "cross").name == "A(beta_px,beta_uf)"
+    with pytest.raises(KeyError, match="was not measured"):
+        seen.agreement("A(beta,alpha)", "own").name  # noqa: B018
+
+
+def test_a_peak_is_read_where_it_was_not_chosen():
+    up_and_down = np.array([[0.0] * 4, [1.0] * 4, [0.5] * 4])
+    assert _from_peak(up_and_down, 0) == 1.0
+    assert _from_peak(up_and_down, -1) == 0.5
+    noise = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # each half has its own best step
+    assert _from_peak(noise, -1) < 0
+
+
+def test_the_linear_translator_is_certified(reproduced: Reproduced):
+    room = lab(reproduced)
+    study = study_of("toy-de-en", "smoke")
+    sizes = linear.BUDGETS["smoke"]
+    answer = room.compute([linear.unit(0, study, room.study(study), sizes)])["linear-0"]
+    assert answer["gap"] < 1e-6
+    assert len(answer["agreement"]) == len(answer["text"])
+    assert set(answer["text"]) == {0, 1, 2}
+
+
+def test_table_9_counts_the_corpus():
+    seen = statistics("keyword")
+    assert seen["train median length"] == 40
+    assert seen["vocabulary"] == 44
+    assert seen["train size"] == 10_000

@@ -1,0 +1,216 @@
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from heedful.errors import DataError
+from heedful.measure.uncertainty import Estimate
+from heedful.papers.finding import Cell, Figure, Finding, Line, Panel, Row, Table
+from heedful.papers.results import Result
+from heedful.reports.paper_page import write_docs_page, write_paper_report
+
+HOSTILE = "<script>alert(1)</script> <img src=x> a|b `c`\n\n# d ![e](f) \"'"
+CLAIM = {
+    "id": "S1",
+    "sentence": "α agrees with β^uf",
+    "statistic": "A(α, β^uf) − Â",
+    "expected": "above 0",
+    "measured": "0.31 (0.28 to 0.34)",
+    "budget": "quick",
+    "verdict": "holds",
+}
+
+
+def result_of(experiment, finding, **changes):
+    result = Result(
+        paper="snell2021",
+        experiment=experiment,
+        title=f"{experiment}: agreement with β^uf",
+        budget="quick",
+        version=3,
+        config_digest="0123456789abcdef" * 4,
+        seconds=312.0,
+        finished="2026-03-04T05:06:07Z",
+        commit="41dface0123456789",
+        versions={"torch": "2.13.0"},
+        command=f"heedful reproduce snell2021 {experiment} --budget quick",
+        finding=finding,
+    )
+    return replace(result, **changes)
+
+
+def figure_of(name, words="A figure"):
+    return Figure(name, words, (Panel(words, (Line(words, (1.0, 2.0), (3.0, 4.0)),)),), "Its caption.")
+
+
+def finding_of(figure, words="SST"):
+    cell = Cell(Estimate(0.469, 0.444, 0.494, 872), 25.33, "%")
+    table = Table(words, (words,), (Row(words, (cell,)), Row("text", (Cell(text=words),))), words)
+    return Finding((table,), (figure_of(figure, words),), notes=(words,))
+
+
+RESULTS = [result_of("table2", finding_of("figure2")), result_of("figure3", finding_of("figure3"))]
+MALICE = [result_of("x", finding_of("x", HOSTILE), title=HOSTILE, command=HOSTILE, versions={HOSTILE: HOSTILE})]
+
+
+class Elements(HTMLParser):
+    """Tags, links and the text of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self.links, self.ids = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+        self.ids += [value for name, value in attributes if name == "id"]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def docs(tmp_path, results, claims="| id |\n|---|\n| S1 |", preface="# The paper\n\nBy hand."):
+    papers = tmp_path / "docs" / "papers"
+    return write_docs_page(results, claims, preface, papers / "snell2021.md", papers / "figures" / "snell2021")
+
+
+def report(tmp_path, results, claims=(CLAIM,)):
+    return write_paper_report(results, list(claims), tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_docs_page_from_top_to_bottom(tmp_path):
+    page = docs(tmp_path, RESULTS)
+    text = page.read_text(encoding="utf-8")
+    first, *lines = text.splitlines()
+    assert first == "<!-- Written by a command from the results of snell2021; do not edit. -->"
+    headings = [line for line in lines if line.startswith("#")]
+    assert headings == [
+        "# The paper",
+        "## table2: agreement with β<sup>uf</sup>",
+        "## figure3: agreement with β<sup>uf</sup>",
+        "## Claims",
+    ]
+    assert text.count("In each cell: measured here") == 1
+    assert "| SST | 46.9 · _25.3_<br><sub>44.4–49.4</sub> |" in lines
+    assert "![SST. Its caption.](figures/snell2021/figure3.svg)" in lines
+    assert "- SST" in lines
+    assert (
+        "<sub><code>heedful reproduce snell2021 table2 --budget quick</code> · budget quick · version 3 · "
+        "settings 0123456789ab · commit 41dface0 · 5 min 12 s · 2026-03-04</sub>"
+    ) in lines
+    assert text.endswith("| id |\n|---|\n| S1 |\n")
+    for place in re.findall(r"\]\(([^)]*)\)", text):
+        assert (page.parent / place).exists()
+        assert (page.parent / place).with_suffix(".png").exists()
+
+
+def test_the_same_results_give_the_same_pages(tmp_path):
+    assert docs(tmp_path / "a", RESULTS).read_bytes() == docs(tmp_path / "b", RESULTS).read_bytes()
+    assert report(tmp_path / "a", RESULTS) == report(tmp_path / "b", RESULTS)
+
+
+def test_a_title_where_the_preface_has_none_and_no_claims(tmp_path):
+    bare = result_of("table2", Finding(), commit=None)
+    text = docs(tmp_path, [bare], claims="", preface="").read_text(encoding="utf-8")
+    assert "\n# snell2021\n" in text
+    assert "Claims" not in text
+    assert "In each cell" not in text
+    assert " · no commit · " in text
+
+
+def test_hostile_words_in_the_docs(tmp_path):
+    text = docs(tmp_path, MALICE, preface="# The paper").read_text(encoding="utf-8")
+    assert "<script" not in text
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    assert sum(token.type == "heading_open" for token in tokens) == 3
+    assert sum(token.type == "table_open" for token in tokens) == 2
+    inline = [child for token in tokens if token.type == "inline" for child in token.children]
+    assert [child.attrs["src"] for child in inline if child.type == "image"] == ["figures/snell2021/x.svg"]
+    tags = {"<sub>", "</sub>", "<code>", "</code>", "<br>"}
+    assert {child.content for child in inline if child.type == "html_inline"} <= tags
+    assert "code_inline" not in {child.type for child in inline}
+
+
+def test_the_report_holds_everything(tmp_path):
+    page = report(tmp_path, RESULTS)
+    seen = Elements(page)
+    text = " ".join("".join(seen.text).split())
+    for words in ("table2: agreement with βuf", "46.9 · published 25.3", "44.4–49.4", "settings 0123456789ab", "holds"):
+        assert words in text
+    assert "commit 41dface0 · 5 min 12 s · 2026-03-04 · torch 2.13.0" in text
+    assert text.count("In each cell: measured here") == 1
+    anchors = [link[1:] for link in seen.links if link.startswith("#")]
+    assert anchors == ["table2-quick", "table2-quick", "figure3-quick", "claims"]
+    assert set(anchors) <= set(seen.ids)
+    assert len(seen.ids) == len(set(seen.ids))
+    assert page.endswith("</html>\n")
+
+
+def test_figures_are_in_the_page(tmp_path):
+    images = [link for link in Elements(report(tmp_path, RESULTS)).links if not link.startswith("#")]
+    assert len(images) == 2
+    for image in images:
+        kind, _, content = image.partition(",")
+        assert kind == "data:image/svg+xml;base64"
+        ElementTree.fromstring(base64.b64decode(content))
+
+
+def test_the_policy_admits_the_style_alone(tmp_path):
+    page = report(tmp_path, RESULTS)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none'; ")
+    assert "script-src" not in policy
+    assert "unsafe" not in policy
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'" in policy
+    assert not re.search(r"<[^>]*\sstyle=|@import|url\(", page)
+
+
+def test_hostile_words_in_the_report(tmp_path):
+    page = report(tmp_path, MALICE, [CLAIM | dict.fromkeys(CLAIM, HOSTILE)])
+    seen = Elements(page)
+    assert "script" not in seen.tags
+    assert seen.tags.count("img") == 1
+    assert "alert(1)</script>" not in page
+    assert "<script>alert(1)</script>" in "".join(seen.text)
+    report(tmp_path, [result_of("x", Finding(notes=("\ud83d",)))])
+
+
+def test_the_same_experiment_within_two_budgets(tmp_path):
+    twice = [RESULTS[0], replace(RESULTS[0], budget="paper"), RESULTS[0]]
+    seen = Elements(report(tmp_path, twice, []))
+    assert len(seen.ids) == len(set(seen.ids))
+    assert "claims" not in seen.ids
+    with pytest.raises(DataError, match="two figures are called 'figure2'"):
+        docs(tmp_path, twice)
+
+
+def test_a_page_is_of_one_paper(tmp_path):
+    mixed = [RESULTS[0], replace(RESULTS[1], paper="meister2021")]
+    for write in (docs, report):
+        with pytest.raises(DataError, match="the results are of none"):
+            write(tmp_path, [])
+        with pytest.raises(DataError, match="the results are of meister2021, snell2021"):
+            write(tmp_path, mixed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_claim_that_lacks_something(tmp_path):
+    with pytest.raises(DataError, match="claim 'S1' lacks verdict"):
+        report(tmp_path, RESULTS, [{name: words for name, words in CLAIM.items() if name != "verdict"}])
+
+
+def test_the_page_of_a_study_needs_no_matplotlib_and_no_page_needs_torch():
+    code = (
+        "import sys, heedful.reports.page; drawing = 'matplotlib' in sys.modules; "
+        "import heedful.reports.paper_page; sys.exit(drawing or 'torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
