@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from heedful.budgets import study_preset
 from heedful.config import (
+    LATER,
     ModelConfig,
     ProxyConfig,
     StudyConfig,
@@ -13,7 +14,6 @@ from heedful.config import (
     digest,
     from_mapping,
     from_toml,
-    later,
     to_toml,
     with_overrides,
 )
@@ -94,7 +94,7 @@ def test_a_setting_added_later_does_not_make_what_was_measured_stale():
     @dataclass(frozen=True)
     class After:
         steps: int = 3
-        warmup: int = later(0)
+        warmup: int = field(default=0, metadata=LATER)
 
     assert digest(After()) == digest(Before())
     assert digest(After(warmup=1)) != digest(Before())

@@ -19,6 +19,7 @@ ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax
 AttentionMode = Literal["learned", "uniform", "frozen", "only"]
 BudgetName = Literal["smoke", "quick", "paper"]
 TaskName = Literal["classification", "translation"]
+OptimiserName = Literal["adam", "adagrad"]
 
 T = TypeVar("T")
 
@@ -26,6 +27,10 @@ T = TypeVar("T")
 def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
     if not holds:
         raise ConfigError(f"{name} is {value!r}; it must be {wanted}")
+
+
+# A setting that came after results were stored; see `content`.
+LATER = {"later": True}
 
 
 @dataclass(frozen=True)
@@ -43,12 +48,22 @@ class ModelConfig:
     projection_parameter: float | None = None  # λ of sparsegen, α of entmax
     dropout: float = 0.0
     output_bias: bool = True
+    # Embeddings start uniform in ± this; None: N(0, 1).
+    embedding_range: float | None = field(default=None, metadata=LATER)
+    # Coefficient of ∣VᵀW∣ in the loss (sunlu2020), with scorer `dot`.
+    orthogonality: float = field(default=0.0, metadata=LATER)
 
     def __post_init__(self) -> None:
         for name in ("embedding", "hidden", "layers", "scorer_hidden"):
             _require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "1 or more")
         _require(0 <= self.dropout < 1, "model.dropout", self.dropout, "at least 0 and below 1")
         _require(self.scale > 0, "model.scale", self.scale, "above 0")
+        _require(
+            self.orthogonality == 0 or (self.orthogonality > 0 and self.scorer == "dot"),
+            "model.orthogonality",
+            self.orthogonality,
+            "0, or above 0 with scorer 'dot'",
+        )
         needs = self.projection in ("sparsegen", "entmax")
         _require(
             needs == (self.projection_parameter is not None),
@@ -88,12 +103,17 @@ class TrainConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     amsgrad: bool = False
+    optimiser: OptimiserName = field(default="adam", metadata=LATER)
+    # The attention parameters' learning rate, as a multiple of the others', and whether weight decay is for them too.
+    attention_rate: float = field(default=1.0, metadata=LATER)
+    attention_decay: bool = field(default=True, metadata=LATER)
     evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
 
     def __post_init__(self) -> None:
         _require(self.steps >= 0, "train.steps", self.steps, "0 or more")
         _require(self.batch_size >= 1, "train.batch_size", self.batch_size, "1 or more")
         _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "above 0")
+        _require(self.attention_rate > 0, "train.attention_rate", self.attention_rate, "above 0")
         rising = all(a < b for a, b in zip(self.evaluate_at, self.evaluate_at[1:], strict=False))
         inside = all(0 <= step <= self.steps for step in self.evaluate_at)
         _require(
@@ -177,7 +197,7 @@ def digest(config: Any) -> str:
 def content(value: Any) -> Any:
     """What decides a result, as plain values: dataclasses become mappings, tuples lists.
 
-    A setting that was added `later` is left out while it has its default, which must mean what was done before there
+    A setting with the metadata `LATER` is left out while it has its default, which must mean what was done before there
     was such a setting: what was measured then still stands.
 
     >>> content({"train": TrainConfig(steps=1, evaluate_at=(0, 1))})["train"]["evaluate_at"]
@@ -191,11 +211,6 @@ def content(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [content(v) for v in value]
     return value
-
-
-def later(default: Any) -> Any:
-    """A setting that came after results were stored; see `content`."""
-    return field(default=default, metadata={"later": True})
 
 
 def to_toml(config: Any) -> str:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,3 +132,17 @@ def test_log_odds_do_not_saturate():
 def test_one_class_is_refused():
     with pytest.raises(ConfigError, match="two classes"):
         AttentionClassifier(small(), VOCABULARY, 1)
+
+
+def test_the_regulariser_adds_the_overlap_of_context_and_output():
+    config = ModelConfig(embedding=3, encoder="embedding", scorer="dot", output_bias=False, embedding_range=0.1)
+    torch.manual_seed(0)
+    plain = AttentionClassifier(config, vocabulary=7, classes=2)
+    assert plain.embedding.weight.abs().max() <= 0.1
+    torch.manual_seed(0)
+    regularised = AttentionClassifier(replace(config, orthogonality=0.5), vocabulary=7, classes=2)
+    batch = collate(EncodedSplit.of([[2, 4, 5, 3]], [1]), np.array([0]))
+    overlap = abs(float(plain.output.weight[0] @ plain.scorer.context.weight[0]))
+    assert float(regularised.loss(batch) - plain.loss(batch)) == pytest.approx(0.5 * overlap, rel=1e-5)
+    with pytest.raises(ConfigError, match="orthogonality"):
+        ModelConfig(orthogonality=0.1)

@@ -81,3 +81,25 @@ def test_devices():
     assert choose_device("auto").type in ("cpu", "cuda")
     with pytest.raises(ConfigError, match="cannot be used"):
         choose_device("abacus")
+
+
+def test_attention_parameters_have_their_own_rate_and_no_decay():
+    model = AttentionClassifier(ModelConfig(embedding=3, hidden=2, scorer_hidden=2), vocabulary=7, classes=2)
+    config = TrainConfig(learning_rate=1e-3, weight_decay=0.1, attention_rate=10.0, attention_decay=False)
+    rest, attention = build_optimiser(model, config).param_groups
+    assert {id(p) for p in attention["params"]} == {id(p) for p in model.scorer.parameters()}
+    assert (rest["lr"], attention["lr"]) == (1e-3, 1e-2)
+    assert (rest["weight_decay"], attention["weight_decay"]) == (0.1, 0.0)
+
+
+def test_adagrad_takes_its_known_first_step():
+    class Line(torch.nn.Linear):
+        def loss(self, batch):
+            return self(batch).sum()
+
+    model = Line(1, 1, bias=False)
+    before = model.weight.item()
+    optimiser = build_optimiser(model, TrainConfig(learning_rate=0.02, optimiser="adagrad"))
+    model.loss(torch.ones(1, 1)).backward()
+    optimiser.step()
+    assert model.weight.item() == pytest.approx(before - 0.02)  # g / √(g²) = 1

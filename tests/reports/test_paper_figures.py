@@ -87,6 +87,12 @@ def test_the_svg_is_sound_and_carries_no_style_and_no_date():
     root = ElementTree.fromstring(svg)
     assert root.findtext("{http://www.w3.org/2000/svg}title") == "Every kind of panel"
     assert not re.search(r"style|<!--|<script|<image|dc:date|Matplotlib", svg)
+    assert not re.search(r'(?<=["#])\w*[0-9a-f]{10}(?=[")])', svg)  # a digest of coordinates would differ by process
+    names = re.findall(r'\bid="([^"]*)"', svg)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', svg)) <= {(n, "") for n in names} | {
+        ("", n) for n in names
+    }
 
 
 def test_hostile_words_are_only_words():

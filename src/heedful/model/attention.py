@@ -27,19 +27,20 @@ class MLPScorer(nn.Module):
 
 
 class AdditiveScorer(nn.Module):
-    """Additive attention without a query (meister2021 §2; sunlu2020 Eq. 29).
+    """Additive attention without a query (meister2021 §2; sunlu2020 §3.5).
 
-    a_l = vᵀ tanh(W h_l + b)
+    a_l = vᵀ tanh(W h_l + b) / λ
     """
 
-    def __init__(self, width: int, hidden: int) -> None:
+    def __init__(self, width: int, hidden: int, scale: float = 1.0) -> None:
         super().__init__()
+        self.scale = scale
         self.hidden = nn.Linear(width, hidden)
         self.out = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, h: Float[Tensor, "*rows L D"]) -> Float[Tensor, "*rows L"]:
         """One score per hidden state."""
-        scores: Tensor = self.out(self.hidden(h).tanh()).squeeze(-1)
+        scores: Tensor = self.out(self.hidden(h).tanh()).squeeze(-1) / self.scale
         return scores
 
 
@@ -72,7 +73,7 @@ def build_scorer(config: ModelConfig, width: int) -> nn.Module:
     if config.scorer == "mlp":
         return MLPScorer(width, config.scorer_hidden)
     if config.scorer == "additive":
-        return AdditiveScorer(width, config.scorer_hidden)
+        return AdditiveScorer(width, config.scorer_hidden, config.scale)
     if config.scorer == "dot":
         return DotScorer(width, config.scale)
     raise ConfigError(f"scorer {config.scorer!r} is not one of mlp, additive, dot")

@@ -11,7 +11,7 @@ from heedful.config import AttentionMode, ModelConfig
 from heedful.data.batch import Batch
 from heedful.data.tokens import PAD
 from heedful.errors import ConfigError
-from heedful.model.attention import build_scorer
+from heedful.model.attention import DotScorer, build_scorer
 from heedful.model.encoder import build_encoder
 from heedful.model.projection import project
 
@@ -43,6 +43,8 @@ class AttentionClassifier(nn.Module):
             raise ConfigError(f"a classifier needs two classes or more; {classes} given")
         self.config, self.classes, self.mode = config, classes, mode
         self.embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
+        if config.embedding_range is not None:
+            nn.init.uniform_(self.embedding.weight, -config.embedding_range, config.embedding_range)
         self.encoder = build_encoder(config)
         self.scorer = build_scorer(config, self.encoder.width)
         self.output = nn.Linear(self.encoder.width, 1 if classes == 2 else classes, bias=config.output_bias)
@@ -72,8 +74,12 @@ class AttentionClassifier(nn.Module):
         return logits
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the labels."""
-        return nll(self(batch.tokens, batch.mask).logits, batch.labels).mean()
+        """Mean negative log-likelihood of the labels, and coef·∣VᵀW∣ where the model is so regularised."""
+        loss = nll(self(batch.tokens, batch.mask).logits, batch.labels).mean()
+        if self.config.orthogonality:
+            assert isinstance(self.scorer, DotScorer)
+            loss = loss + self.config.orthogonality * (self.output.weight @ self.scorer.context.weight.T).abs().sum()
+        return loss
 
 
 def nll(logits: Float[Tensor, "*rows K"], labels: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:

@@ -10,6 +10,8 @@ from heedful.config import from_mapping
 from heedful.files import without_nan
 from heedful.measure.uncertainty import Estimate
 
+Unit = Literal["", "%"]
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -21,7 +23,7 @@ class Cell:
 
     measured: Estimate | None = None
     published: float | None = None
-    unit: Literal["", "%"] = ""
+    unit: Unit = ""
     digits: int = 1
     starred: bool = False
     published_starred: bool = False

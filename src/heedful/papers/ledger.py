@@ -67,7 +67,7 @@ class Entry:
         """Holds if every condition does, fails if one does, not run if one was not measured."""
         for word in ("not run", "fails", "inconclusive"):
             if word in self.verdicts:
-                return word  # type: ignore[return-value]
+                return word
         return "holds"
 
     def to_dict(self) -> dict[str, Any]:

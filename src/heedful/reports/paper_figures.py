@@ -11,6 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,9 @@ def figure_svg(figure: Figure) -> str:
     (True, 0)
     """
     stream = io.StringIO()
-    metadata = {"Title": one_line(figure.title), "Date": None, "Creator": None, "Format": None, "Type": None}
     with _plainly():
-        _sheet(figure).savefig(stream, format="svg", metadata=metadata)
-    return _without_style(stream.getvalue())
+        _sheet(figure).savefig(stream, format="svg", metadata={"Date": None})
+    return _tidied(stream.getvalue(), one_line(figure.title))
 
 
 @contextmanager
@@ -125,6 +125,11 @@ def _sheet(figure: Figure) -> Sheet:
     for part, panels, each in zip(parts, groups, entries, strict=False):
         axes = sheet.subplots(rows, columns, **grid).ravel() if together else [part.subplots()]
         _draw_panels(part, axes, panels, each)
+    sheet.draw_without_rendering()
+    sheet.set_layout_engine("none")
+    for ax in sheet.axes:  # the layout is found anew in each process, and not to the last bit
+        left, bottom, width, height = (round(length, 6) for length in ax.get_position(original=True).bounds)
+        ax.set_position((left, bottom, width, height))
     return sheet
 
 
@@ -145,7 +150,7 @@ def _draw_panels(part: Sheet | SubFigure, axes: Any, panels: Sequence[Panel], ea
 def _draw(ax: Axes, panel: Panel, names: Sequence[str], handles: dict[str, Line2D]) -> None:
     ax.set_title(_wrapped(panel.title))
     ax.set_xlabel(_wrapped(panel.x_label))
-    ax.set_ylabel(_wrapped(panel.y_label))
+    ax.set_ylabel(_wrapped(panel.y_label, _WRAP - 8))
     if panel.matrix:
         _draw_matrix(ax, panel)
         return
@@ -292,7 +297,7 @@ def _turned(panel: Panel) -> bool:
 def _text_inches(texts: Iterable[str], most: int = _LONGEST_TICK) -> float:
     """The width of the widest of these, at 9 points."""
     font, lines = FontProperties(size=9), {one_line(text)[:most] for text in texts}
-    return max((text_to_path.get_text_width_height_descent(line, font, False)[0] / 72 for line in lines), default=0)
+    return max((text_to_path.get_text_width_height_descent(line, font, False)[0] / 72 for line in lines), default=0.0)
 
 
 def _in_cell(panel: Panel, value: float) -> str:
@@ -347,18 +352,23 @@ def _words(text: str, most: int = _LONGEST) -> str:
     return re.sub(r"(?<!\\)\^([^\W_]+)", r"$^{\\mathregular{\1}}$", short.replace("$", r"\$"))
 
 
-def _wrapped(text: str) -> str:
-    lines = textwrap.wrap(one_line(text), _WRAP, max_lines=_LINES, placeholder="…")
+def _wrapped(text: str, width: int = _WRAP) -> str:
+    lines = textwrap.wrap(one_line(text), width, max_lines=_LINES, placeholder="…")
     return "\n".join(_words(line) for line in lines)
 
 
-def _without_style(svg: str) -> str:
-    """The same drawing with each `style` as attributes of its element, and without comments."""
+def _tidied(svg: str, title: str) -> str:
+    """The same drawing with each `style` as attributes of its element, short names, a title, and nothing else to read."""
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>\s*", "", svg)
-    svg = svg.replace("<svg ", '<svg stroke-linejoin="round" stroke-linecap="butt" ', 1)
-    return re.sub(r'(<[^<>]*)\bstyle="([^"]*)"', lambda found: found[1] + _attributes(found[2]), svg)
+    svg = re.sub(r'\bstyle="([^"]*)"', lambda found: _attributes(found[1]), svg)
+    names: dict[str, str] = {}  # matplotlib's are digests of coordinates, to the last bit
+    svg = re.sub(r'(?<=["#])\w*[0-9a-f]{10}(?=[")])', lambda name: names.setdefault(name[0], f"s{len(names)}"), svg)
+    start, root, rest = svg.partition("<svg ")
+    attributes, _, content = rest.partition(">")
+    joints = 'stroke-linejoin="round" stroke-linecap="butt"'
+    return f"{start}{root}{joints} {attributes}>\n <title>{escape(title)}</title>{content}"
 
 
 def _attributes(declarations: str) -> str:

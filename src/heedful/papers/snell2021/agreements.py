@@ -12,7 +12,7 @@ from heedful.config import from_mapping
 from heedful.files import read_json, without_nan, write_json
 from heedful.measure.uncertainty import Estimate, mean_over_seeds
 from heedful.papers.experiment import Lab
-from heedful.papers.finding import Cell, Finding, Row, Table, Value
+from heedful.papers.finding import Cell, Finding, Row, Table, Unit, Value
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.studies import Corpus, corpora, study_of
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
@@ -142,7 +142,7 @@ def _name(corpus: Corpus, convention: Convention) -> str:
 
 def _cell(lab: Lab, form: Form, corpus: Corpus, convention: Convention, column: str) -> Cell:
     published, star = published_table("snell2021", form.number).get((corpus.row or "", column), (None, False))
-    unit = "" if form.bleu and column.startswith("xi") else "%"
+    unit: Unit = "" if form.bleu and column.startswith("xi") else "%"
     if corpus.data is None:
         return Cell(None, published, unit, form.digits, published_starred=star)
     seen = measured(lab, corpus.data, form.split, form.measure)
@@ -209,14 +209,14 @@ def xi_above_untrained(lab: Lab, data: str, convention: Convention, split: Recor
 def find_frozen(lab: Lab) -> Finding:
     """Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6)."""
     return _two_columns(
-        lab, "10", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", "attention learned while β is frozen", scale=1
+        lab, "10", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", "attention learned while β is frozen", scale=1.0
     )
 
 
 def find_logistic(lab: Lab) -> Finding:
     """Table 11: the proxy's probe and the weights of logistic regression tell the same story (A.10)."""
     return _two_columns(
-        lab, "11", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", "the proxy against logistic regression", scale=100
+        lab, "11", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", "the proxy against logistic regression", scale=100.0
     )
 
 

@@ -38,7 +38,7 @@ def find_eq53(lab: Lab) -> Finding:
         curves["logit"].append(correlation)
         curves["probability"].append(mean_over_seeds([s.probability_correlation for s in seen]))
         values += [Value(f"correlation, d = {d}", correlation), Value(f"slope, d = {d}", slope)]
-        values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, WORDS))]
+        values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, float(WORDS)))]
     lines = tuple(_line(f"of the {name}", WIDTHS, estimates) for name, estimates in curves.items())
     permutations = next(stream_numbers("copy-permutation"))[0][:200]
     constant = logit_limit(count_table(Ids.of(permutations), Ids.of(permutations)).matrix().toarray()[1:, 1:])
@@ -94,7 +94,7 @@ def find_optimal(lab: Lab) -> Finding:
     gap = max(a["gap"] for a in answers)
     bleu = mean_over_seeds([a["bleu"] for a in answers])
     cells = (
-        Cell(estimates["agreement"], 53, "%"),
+        Cell(estimates["agreement"], 53.0, "%"),
         Cell(_exactly(answers[0]["random"]), None, "%"),
         Cell(estimates["shuffle"], None, "%"),
         Cell(estimates["learned_agreement"], None, "%"),

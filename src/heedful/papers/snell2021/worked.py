@@ -16,7 +16,7 @@ from heedful.model.lexicon import CountTable, Lexicon, count_table, translation_
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Figure, Finding, Panel, Value
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.floating]
 GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
 ENGLISH = ("bad", "great", "is", "movie", "This")
 # The summed table and the probe that the paper's Figure 1 shows.
