@@ -142,7 +142,7 @@ def test_the_regulariser_adds_the_overlap_of_context_and_output():
     torch.manual_seed(0)
     regularised = AttentionClassifier(replace(config, orthogonality=0.5), vocabulary=7, classes=2)
     batch = collate(EncodedSplit.of([[2, 4, 5, 3]], [1]), np.array([0]))
-    overlap = abs(float(plain.output.weight[0] @ plain.scorer.context.weight[0]))
-    assert float(regularised.loss(batch) - plain.loss(batch)) == pytest.approx(0.5 * overlap, rel=1e-5)
+    overlap = abs((plain.output.weight[0] @ plain.scorer.context.weight[0]).item())
+    assert (regularised.loss(batch) - plain.loss(batch)).item() == pytest.approx(0.5 * overlap, rel=1e-5)
     with pytest.raises(ConfigError, match="orthogonality"):
         ModelConfig(orthogonality=0.1)

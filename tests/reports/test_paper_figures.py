@@ -1,3 +1,4 @@
+import json
 import math
 import re
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from heedful.errors import DataError
-from heedful.papers.finding import Figure, Line, Mark, Panel
+from heedful.papers.finding import Figure, Finding, Line, Mark, Panel
 from heedful.reports import paper_figures
 from heedful.reports.paper_figures import draw_figure, figure_svg
 
@@ -71,15 +72,15 @@ def test_both_files_are_written_and_the_same_each_time(tmp_path):
 def test_another_process_with_another_style_draws_the_same_bytes(tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: none\n", encoding="utf-8")
     code = (
-        "import sys; from heedful.papers.finding import Figure, Line, Panel; "
+        "import json, sys; from heedful.papers.finding import Finding; "
         "from heedful.reports.paper_figures import figure_svg; "
-        "panel = Panel('p', (Line('a', (1.0, 2.0), (3.0, 4.0), (2.0, 3.0), (4.0, 5.0)),)); "
-        "sys.stdout.buffer.write(figure_svg(Figure('f', 't', (panel,))).encode()); "
+        "finding = Finding.from_dict(json.load(sys.stdin)); "
+        "sys.stdout.buffer.write(figure_svg(finding.figures[0]).encode()); "
         "sys.exit('matplotlib.pyplot' in sys.modules or 'torch' in sys.modules)"
     )
-    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
-    panel = Panel("p", (Line("a", (1.0, 2.0), (3.0, 4.0), (2.0, 3.0), (4.0, 5.0)),))
-    assert made.stdout.decode() == figure_svg(Figure("f", "t", (panel,)))
+    finding = json.dumps(Finding(figures=(EVERY_KIND,)).to_dict()).encode()
+    made = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, input=finding, capture_output=True, check=True)
+    assert made.stdout.decode() == figure_svg(EVERY_KIND)
 
 
 def test_the_svg_is_sound_and_carries_no_style_and_no_date():

@@ -184,6 +184,14 @@ def test_hostile_words_in_the_report(tmp_path):
     report(tmp_path, [result_of("x", Finding(notes=("\ud83d",)))])
 
 
+def test_only_a_verdict_is_a_badge(tmp_path):
+    words = ("holds", "fails", "inconclusive", "not run", "(holds)", "")
+    page = report(tmp_path, RESULTS, [CLAIM | {"verdict": word} for word in words])
+    badges = re.findall(r'<span class="badge (\w+)">([^<]*)</span>', page)
+    assert badges == [("yes", "holds"), ("no", "fails"), ("unclear", "inconclusive"), ("unclear", "not run")]
+    assert "<td>(holds)</td>" in page
+
+
 def test_the_same_experiment_within_two_budgets(tmp_path):
     twice = [RESULTS[0], replace(RESULTS[0], budget="paper"), RESULTS[0]]
     seen = Elements(report(tmp_path, twice, []))

@@ -358,7 +358,7 @@ def _wrapped(text: str, width: int = _WRAP) -> str:
 
 
 def _tidied(svg: str, title: str) -> str:
-    """The same drawing with each `style` as attributes of its element, short names, a title, and nothing else to read."""
+    """The same drawing with a title, short names, and each `style` as attributes of its element."""
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>\s*", "", svg)

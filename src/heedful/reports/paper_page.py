@@ -24,7 +24,7 @@ from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text
 
 _CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
-_BADGES = {"holds": "yes", "fails": "no"}
+_BADGES = {"holds": "yes", "fails": "no", "inconclusive": "unclear", "not run": "unclear"}
 
 
 def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
