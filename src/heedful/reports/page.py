@@ -48,9 +48,9 @@ def render_report(run: Run) -> str:
         )
     result = StudyResult.load(run.result_path)
     payload = study_payload(run, result)
-    style, script = _read("page.css"), "\n".join(_read(name) for name in _SCRIPTS[result.task])
+    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS[result.task])
     command, about_command = summary.rerun(run)
-    template = _environment().get_template("page.html.j2")
+    template = environment().get_template("page.html.j2")
     page = template.render(
         policy=_policy(style, script),
         style=Markup(style),
@@ -73,8 +73,9 @@ def render_report(run: Run) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Templates that escape whatever is put into them."""
+    made = Environment(
         loader=PackageLoader("heedful.reports"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -82,13 +83,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "percent": percent,
         "interval": interval,
         "raised": raised,
         "plain_numbers": summary.plain_numbers,
     }
-    return environment
+    return made
 
 
 def raised(text: str) -> Markup:
@@ -103,14 +104,16 @@ def raised(text: str) -> Markup:
 def _policy(style: str, script: str) -> str:
     """Nothing may be fetched, and only the one style and the one script of this page count."""
     return (
-        f"default-src 'none'; script-src '{_fingerprint(script)}'; style-src '{_fingerprint(style)}'; "
+        f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _fingerprint(text: str) -> str:
+def fingerprint(text: str) -> str:
+    """What a Content-Security-Policy calls this script or style by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def _read(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the page's templates, as text."""
     return (files("heedful.reports") / "templates" / name).read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from heedful.files import write_text
 from heedful.papers.finding import Figure, Table
 from heedful.papers.results import Result
 from heedful.reports.numbers import duration
-from heedful.reports.page import _environment, _fingerprint, _read
+from heedful.reports.page import asset, environment, fingerprint
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text
 
@@ -60,8 +60,8 @@ def write_paper_report(results: Sequence[Result], claims_rows: Sequence[Mapping[
     for row in claims_rows:
         if missing := [name for name in _CLAIM if name not in row]:
             raise DataError(f"claim {row.get('id', '?')!r} lacks {', '.join(missing)}")
-    style = f"{_read('page.css')}\n{_read('paper.css')}"
-    template = _environment().get_template("paper.html.j2")
+    style = f"{asset('page.css')}\n{asset('paper.css')}"
+    template = environment().get_template("paper.html.j2")
     page = template.render(
         policy=_policy(style),
         style=Markup(style),
@@ -83,7 +83,7 @@ def write_paper_report(results: Sequence[Result], claims_rows: Sequence[Mapping[
 
 def _policy(style: str) -> str:
     """Nothing may be fetched, nothing runs, and only the one style of this page counts."""
-    return f"default-src 'none'; style-src '{_fingerprint(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; style-src '{fingerprint(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _docs_section(result: Result, out: Path, figures: Path) -> list[str]:

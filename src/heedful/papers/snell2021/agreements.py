@@ -20,7 +20,7 @@ from heedful.studies.result import AgreementResult, Convention
 from heedful.studies.run import ModelSpec, Recorded
 
 FORM = (
-    "Each line is measured twice: *own* takes α and β of one model, *cross* β of another seed, like the released code."
+    "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
 )
 
 

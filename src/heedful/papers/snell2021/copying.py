@@ -51,7 +51,7 @@ _TINY = TranslatorConfig(
 )
 BUDGETS = {
     "smoke": CopyingBudget(2, 4, 2, 2, 3, 2, 4, heads=2, batch_size=4, evaluate_every=2, held_out=4, translator=_TINY),
-    "quick": CopyingBudget(20, 250, 10, 5, 14, 5, 150),
+    "quick": CopyingBudget(20, 200, 10, 5, 10, 4, 120),
     "paper": CopyingBudget(20, 1500, 20, 20, 40, 20, 400, batch_size=128),
 }
 

@@ -39,7 +39,7 @@ class LinearBudget:
 
 BUDGETS = {
     "smoke": LinearBudget(2, 3),
-    "quick": LinearBudget(5, 40, steps=800),
+    "quick": LinearBudget(5, 30, steps=400),
     "paper": LinearBudget(5, 200),
 }
 
