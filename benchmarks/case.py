@@ -7,7 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled)."""
+    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled).
+
+    `account` says what stands in the way where the bar is missed; it is printed only then.
+    """
 
     work: str
     peer: str
@@ -15,6 +18,7 @@ class Case:
     theirs: Callable[[], Any]
     bar: float
     share: float = 1.0
+    account: str = ""
 
 
 @dataclass(frozen=True)

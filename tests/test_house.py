@@ -24,7 +24,7 @@ LAYERS = [
     {"studies"},
     {"papers"},
     {"reports"},
-    {"api", "cli", "data_cli", "papers_cli", "__init__", "__main__"},
+    {"api", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from heedful.errors import DataError
-from heedful.papers.finding import Figure, Finding, Line, Mark, Panel
+from heedful.papers.finding import Figure, Finding, Line, Mark, Panel, Points
 from heedful.reports import paper_figures
 from heedful.reports.paper_figures import draw_figure, figure_svg
 
@@ -219,3 +219,11 @@ def test_a_figure_needs_panels_and_a_name(tmp_path):
     for name in ("../a", "", ".a", "a/b", "a\n"):
         with pytest.raises(DataError, match="cannot name a file"):
             draw_figure(Figure(name, "t", EVERY_KIND.panels), tmp_path)
+
+
+def test_points_are_drawn_and_named_once():
+    cloud = Points("a", (1.0, 2.0), (3.0, 4.0), group="positive"), Points("b", (1.5,), (3.5,), group="positive")
+    svg = figure_svg(Figure("scatter", "A scatter", (Panel("p", points=cloud),)))
+    assert svg.count("<use") >= 3
+    with pytest.raises(DataError, match="points 'a' have 2 x and 1 y"):
+        figure_svg(Figure("scatter", "A scatter", (Panel("p", points=(Points("a", (1.0, 2.0), (3.0,)),)),)))

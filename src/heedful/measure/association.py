@@ -70,6 +70,42 @@ def token_labels(counts: ArrayLike, *, threshold: float = 0.75) -> NDArray[np.in
     return np.where((height > COUNT) & (height >= threshold * f.sum(axis=1)), best, -1).astype(np.int64)
 
 
+def even_tokens(counts: ArrayLike) -> NDArray[np.bool_]:
+    """Which tokens are neutral, among any number of labels.
+
+        (max_c f_c − min_c f_c) / Σ_c f_c < 0.1   and   max_c f_c − min_c f_c < 5
+
+    For two labels these are the tokens that `token_classes` calls neutral; the paper does not say which are for more.
+
+    >>> even_tokens([[50, 52], [9, 3], [2, 2], [0, 0]])
+    array([ True, False,  True, False])
+    >>> even_tokens([[12, 11, 13], [0, 1, 0]])
+    array([ True, False])
+    """
+    f = _counts(counts)
+    gap, total = np.ptp(f, axis=1), f.sum(axis=1)
+    even: NDArray[np.bool_] = (total > 0) & (gap < EVEN * total) & (gap < COUNT)
+    return even
+
+
+def dominance(a: ArrayLike, b: ArrayLike) -> float:
+    """Cliff's δ: how much more often a value of a lies above one of b than below, over all pairs; in [−1, 1].
+
+        δ = (#{a_i > b_j} − #{a_i < b_j}) / (|a| |b|)
+
+    0 where neither tends to be larger, 0.5 where a's is the larger in three pairs of four, NaN where one is empty.
+
+    >>> dominance([3.0, 4.0], [1.0, 2.0, 3.5])
+    0.6666666666666666
+    """
+    x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (a, b))
+    if not len(x) or not len(y):
+        return float("nan")
+    ordered = np.sort(y)
+    below, above = np.searchsorted(ordered, x, "left"), len(y) - np.searchsorted(ordered, x, "right")
+    return float((below - above).sum() / (len(x) * len(y)))
+
+
 def token_counts(
     ids: Rows,
     labels: ArrayLike,

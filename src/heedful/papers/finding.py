@@ -63,6 +63,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Points:
+    """A cloud of points; clouds of one `group` look alike and share one legend entry."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True)
 class Mark:
     """A point of a panel, with a word beside it and guides to both axes."""
 
@@ -74,7 +84,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture: lines over an axis, or a matrix of numbers printed in its cells."""
+    """One picture: lines and clouds of points over an axis, or a matrix of numbers printed in its cells."""
 
     title: str
     lines: tuple[Line, ...] = ()
@@ -88,6 +98,7 @@ class Panel:
     y_percent: bool = False
     digits: int = 2
     reference: float | None = None  # a horizontal line, such as chance
+    points: tuple[Points, ...] = ()
 
 
 @dataclass(frozen=True)

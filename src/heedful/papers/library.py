@@ -8,7 +8,7 @@ from heedful.errors import ConfigError
 from heedful.papers.experiment import Experiment
 from heedful.papers.ledger import Claim
 
-KEYS = ("snell2021",)
+KEYS = ("snell2021", "meister2021", "sunlu2020")
 
 
 @dataclass(frozen=True)

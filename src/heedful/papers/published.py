@@ -68,6 +68,47 @@ def published_table(paper: str, table: str) -> dict[tuple[str, str], tuple[float
 
 
 @cache
+def published_accuracies() -> dict[tuple[str, str, float], float]:
+    """Table 2 of sunlu2020, in percent, by (data set, model, λ).
+
+    >>> published_accuracies()["SST", "DP", 10.0]
+    82.2
+    """
+    return {
+        (line["dataset"], line["model"], float(line["lambda"])): float(line["value"])
+        for line in _table("sunlu2020")
+        if line["table"] == "2"
+    }
+
+
+@cache
+def published_sizes() -> dict[tuple[str, str], str]:
+    """Table 1 of sunlu2020 by (data set, quantity); the sizes of a split are those of its labels, `3610/3310`.
+
+    >>> published_sizes()["SST", "train"], published_sizes()["SST", "average length"]
+    ('3610/3310', '18')
+    """
+    return {(line["dataset"], line["quantity"]): line["value"] for line in _table("sunlu2020") if line["table"] == "1"}
+
+
+@cache
+def published_means(table: str) -> dict[tuple[str, str, str], tuple[float, float | None]]:
+    """A table of meister2021 by (dataset, model, quantity): the mean, and its standard deviation where one is printed.
+
+    >>> published_means("1")["SST", "BiLSTM softmax", "entropy(g_h(x))"]
+    (0.93, 0.05)
+    """
+    return {
+        (line["dataset"], line["model"], line["quantity"]): (
+            float(line["mean"]),
+            float(line["std"]) if line["std"] else None,
+        )
+        for line in _table("meister2021")
+        if line["table"] == table
+    }
+
+
+@cache
 def _published(corpus_name: str) -> dict[str, tuple[float, bool]]:
     row = _ROWS.get(corpus_name)
     wanted = {("10", "A(alpha,alpha_fr)"): 1.0, ("11", "A(beta_uf,beta_log)"): 100.0}  # Table 11 prints shares

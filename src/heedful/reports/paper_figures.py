@@ -28,7 +28,7 @@ from matplotlib.ticker import Formatter
 
 from heedful.errors import DataError
 from heedful.files import write_atomically, write_text
-from heedful.papers.finding import Figure, Line, Mark, Panel
+from heedful.papers.finding import Figure, Line, Mark, Panel, Points
 from heedful.reports.paper_tables import one_line, written
 
 _INK, _SOFT = "#1b1b1b", "#6b6b6b"
@@ -161,13 +161,15 @@ def _draw(ax: Axes, panel: Panel, names: Sequence[str], handles: dict[str, Line2
         drawn = _draw_line(ax, line, names.index(name))
         if name and (name not in handles or not line.faint):
             handles[name] = drawn
+    for cloud in panel.points:
+        handles[_name(cloud)] = _draw_points(ax, cloud, names.index(_name(cloud)))
     if panel.reference is not None and math.isfinite(panel.reference):
         ax.axhline(panel.reference, color=_SOFT, linestyle=(0, (1, 2)), linewidth=1.2, zorder=1)
     ax.xaxis.set_major_formatter(_Ticks(alike=not panel.x_log))
     ax.yaxis.set_major_formatter(_Ticks(percent=panel.y_percent))
     marks = [mark for mark in panel.marks if math.isfinite(mark.x) and math.isfinite(mark.y)]
     _draw_marks(ax, marks)
-    if not marks and not any(math.isfinite(y) for line in panel.lines for y in line.y):
+    if not marks and not any(math.isfinite(y) for drawn in _drawn(panel) for y in drawn.y):
         ax.text(0.5, 0.5, "nothing measured", transform=ax.transAxes, ha="center", va="center", color=_SOFT)
         ax.set(xticks=[], yticks=[])
 
@@ -192,6 +194,20 @@ def _draw_line(ax: Axes, line: Line, number: int) -> Line2D:
         markersize=4,
         markevery=max(1, math.ceil(len(x) / _MARKERS_ON_A_LINE)),
         zorder=3,
+    )[0]
+
+
+def _draw_points(ax: Axes, cloud: Points, number: int) -> Line2D:
+    return ax.plot(
+        _finite(cloud.x),
+        _finite(cloud.y),
+        linestyle="none",
+        color=_COLOURS[number % len(_COLOURS)],
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=3,
+        markeredgewidth=0,
+        alpha=0.55,
+        zorder=2,
     )[0]
 
 
@@ -260,7 +276,7 @@ def _luminance(colour: tuple[float, ...]) -> float:
 
 def _log_axis(ax: Axes, panel: Panel) -> None:
     """Logarithmic; linear below the least positive value where there is a 0, such as the step before training."""
-    xs = _finite([*(x for line in panel.lines for x in line.x), *(mark.x for mark in panel.marks)])
+    xs = _finite([*(x for drawn in _drawn(panel) for x in drawn.x), *(mark.x for mark in panel.marks)])
     positive = [x for x in xs if x > 0]
     if positive and any(x <= 0 for x in xs):
         ax.set_xscale("symlog", linthresh=min(positive), linscale=0.4)
@@ -313,12 +329,16 @@ def _entry_inches(names: Sequence[str]) -> float:
 
 
 def _names(panels: Sequence[Panel]) -> list[str]:
-    """The kinds of line there are, in the order in which they come."""
-    return list(dict.fromkeys(_name(line) for panel in panels for line in panel.lines))
+    """The kinds of line and of point there are, in the order in which they come."""
+    return list(dict.fromkeys(_name(drawn) for panel in panels for drawn in _drawn(panel)))
 
 
-def _name(line: Line) -> str:
-    return line.group or line.label
+def _drawn(panel: Panel) -> list[Line | Points]:
+    return [*panel.lines, *panel.points]
+
+
+def _name(drawn: Line | Points) -> str:
+    return drawn.group or drawn.label
 
 
 class _Ticks(Formatter):
@@ -381,8 +401,11 @@ def _check(figure: Figure) -> None:
         raise DataError(f"figure {figure.name!r} has no panels")
     for panel in figure.panels:
         where = f"figure {figure.name!r}, panel {panel.title!r}"
-        if panel.matrix and (panel.lines or panel.marks):
-            raise DataError(f"{where}: a panel has lines and marks, or a matrix, not both")
+        if panel.matrix and (panel.lines or panel.points or panel.marks):
+            raise DataError(f"{where}: a panel has lines, points and marks, or a matrix, not both")
+        for cloud in panel.points:
+            if len(cloud.x) != len(cloud.y):
+                raise DataError(f"{where}: points {cloud.label!r} have {len(cloud.x)} x and {len(cloud.y)} y")
         for line in panel.lines:
             lengths = [len(line.x), len(line.y), *(len(end) for end in (line.low, line.high) if end)]
             if len(set(lengths)) > 1 or bool(line.low) != bool(line.high):

@@ -45,6 +45,8 @@ def _bars(console: Console) -> Iterator[Handlers]:
                 tasks[name] = progress.add_task(name, total=line["steps"], figures="")
             if name not in tasks:
                 return
+            if line.get("step") == 0:  # a model of that name in another study
+                progress.reset(tasks[name], total=line["steps"])
             if line.get("done"):
                 progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
             elif "step" in line:
@@ -61,6 +63,8 @@ def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
 
     def left(line: dict[str, Any]) -> str:
         """How long the model will go on, from how long it took so far."""
+        if line["step"] == 0:
+            began[line["model"]] = time.monotonic()
         since = time.monotonic() - began.setdefault(line["model"], time.monotonic())
         if not line["step"] or since < 1:
             return ""

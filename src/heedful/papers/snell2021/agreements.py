@@ -15,6 +15,7 @@ from heedful.papers.experiment import Lab
 from heedful.papers.finding import Cell, Finding, Row, Table, Unit, Value
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.studies import Corpus, corpora, study_of
+from heedful.papers.tables import exactly
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
 from heedful.studies.result import AgreementResult, Convention
 from heedful.studies.run import ModelSpec, Recorded
@@ -148,7 +149,7 @@ def _cell(lab: Lab, form: Form, corpus: Corpus, convention: Convention, column: 
     seen = measured(lab, corpus.data, form.split, form.measure)
     shown = published if convention == "cross" else None
     if column == "A_random":
-        return Cell(Estimate(seen.random, seen.random, seen.random, 1), shown, "%", form.digits)
+        return Cell(exactly(seen.random), shown, "%", form.digits)
     if column == "xi_final":
         return Cell(seen.final_bleu if form.bleu else seen.final, shown, unit, form.digits)
     if column == "shuffle":

@@ -10,6 +10,7 @@ from heedful.papers.experiment import Lab
 from heedful.papers.finding import Cell, Figure, Finding, Line, Panel, Row, Table, Value
 from heedful.papers.snell2021 import copying, keyword
 from heedful.papers.snell2021.copying import CopyingBudget, head_unit, median_time, share_learned, slower
+from heedful.papers.tables import curve
 
 Curves = Sequence[Mapping[str, Any]]
 COLUMNS = ("runs", "learned within the budget", "median step to 99 %", "log-rank p against the last line")
@@ -125,9 +126,7 @@ def find_figure7(lab: Lab) -> Finding:
     table = {place: np.array([answer[place] for answer in answers]) for place in keyword.PLACES}  # (seeds, steps)
     lines = []
     for place, label in names.items():
-        each = [mean_over_seeds(column) for column in table[place].T]
-        y, low, high = (tuple(getattr(e, part) for e in each) for part in ("value", "low", "high"))
-        lines.append(Line(label, tuple(float(s) for s in steps), y, low, high))
+        lines.append(curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T]))
     early, late = steps.index(sizes.early), len(steps) - 1
 
     def gap(above: str, below: str, at: int) -> Estimate:

@@ -11,11 +11,11 @@ from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.tokens import encode
-from heedful.measure.uncertainty import Estimate
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Cell, Finding, Row, Table
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.studies import corpora
+from heedful.papers.tables import exactly
 
 COLUMNS = ("train median length", "train size", "validation median length", "validation size", "vocabulary")
 SUBWORDS = {"smoke": 500, "quick": 8000, "paper": 8000}
@@ -34,7 +34,7 @@ def find_statistics(lab: Lab) -> Finding:
         cells = []
         for column in COLUMNS:
             value = ours.get(column)
-            measured = None if value is None else Estimate(value, value, value, 1)
+            measured = None if value is None else exactly(value)
             cells.append(Cell(measured, printed.get((corpus.row or "", column), (None,))[0], digits=0))
         rows.append(Row(corpus.row or str(corpus.data), tuple(cells)))
     return Finding((Table("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE,))

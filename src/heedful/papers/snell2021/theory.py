@@ -7,9 +7,10 @@ from heedful.data.synthetic import stream_numbers
 from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.model.lexicon import count_table
 from heedful.papers.experiment import Lab
-from heedful.papers.finding import Cell, Figure, Finding, Line, Panel, Row, Table, Value
+from heedful.papers.finding import Cell, Figure, Finding, Panel, Row, Table, Value
 from heedful.papers.snell2021 import linear
 from heedful.papers.snell2021.studies import TRANSLATION, corpora, study_of
+from heedful.papers.tables import curve, exactly
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
 
@@ -39,11 +40,11 @@ def find_eq53(lab: Lab) -> Finding:
         curves["probability"].append(mean_over_seeds([s.probability_correlation for s in seen]))
         values += [Value(f"correlation, d = {d}", correlation), Value(f"slope, d = {d}", slope)]
         values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, float(WORDS)))]
-    lines = tuple(_line(f"of the {name}", WIDTHS, estimates) for name, estimates in curves.items())
+    lines = tuple(curve(f"of the {name}", [float(d) for d in WIDTHS], estimates) for name, estimates in curves.items())
     permutations = next(stream_numbers("copy-permutation"))[0][:200]
     constant = logit_limit(count_table(Ids.of(permutations), Ids.of(permutations)).matrix().toarray()[1:, 1:])
-    values.append(Value("largest limit over permutations", _exactly(float(np.abs(constant).max()))))
-    values.append(Value("C of Eq. 16 less the count table", _exactly(_count_difference(source, target))))
+    values.append(Value("largest limit over permutations", exactly(float(np.abs(constant).max()))))
+    values.append(Value("C of Eq. 16 less the count table", exactly(_count_difference(source, target))))
     columns = ("correlation of the logit", "slope of the logit", "slope of θ, with 1/∣O∣", "slope of θ, as printed")
     panel = Panel(
         "derivative at the start against its limit", lines, x_label="width d", y_label="correlation", x_log=True
@@ -95,7 +96,7 @@ def find_optimal(lab: Lab) -> Finding:
     bleu = mean_over_seeds([a["bleu"] for a in answers])
     cells = (
         Cell(estimates["agreement"], 53.0, "%"),
-        Cell(_exactly(answers[0]["random"]), None, "%"),
+        Cell(exactly(answers[0]["random"]), None, "%"),
         Cell(estimates["shuffle"], None, "%"),
         Cell(estimates["learned_agreement"], None, "%"),
         Cell(bleu, 38.2),
@@ -106,8 +107,8 @@ def find_optimal(lab: Lab) -> Finding:
         Row(
             f"l = {place + 1}",
             (
-                Cell(_exactly(float(example.beta[place])), digits=3),
-                Cell(_exactly(float(example.alpha[place])), digits=3),
+                Cell(exactly(float(example.beta[place])), digits=3),
+                Cell(exactly(float(example.alpha[place])), digits=3),
             ),
         )
         for place in range(3)
@@ -122,24 +123,15 @@ def find_optimal(lab: Lab) -> Finding:
             Value("A(alpha_opt,beta) above chance", above),
             Value(
                 "counterexample: alpha at the largest beta",
-                _exactly(float(example.alpha[int(np.argmax(example.beta))])),
+                exactly(float(example.alpha[int(np.argmax(example.beta))])),
             ),
-            Value("largest duality gap", _exactly(gap)),
+            Value("largest duality gap", exactly(gap)),
         ),
         notes=(
             f"{len(text):,} output words of {len(np.unique(text))} sentences, {sizes.seeds} seeds; α^opt is certified "
             "by its duality gap, which bounds what any other attention could still gain.",
         ),
     )
-
-
-def _line(label: str, x: tuple[int, ...], estimates: list[Estimate]) -> Line:
-    y, low, high = (tuple(getattr(e, part) for e in estimates) for part in ("value", "low", "high"))
-    return Line(label, tuple(float(d) for d in x), y, low, high)
-
-
-def _exactly(value: float) -> Estimate:
-    return Estimate(value, value, value, 1)
 
 
 def _times(estimate: Estimate, factor: float) -> Estimate:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from heedful.data.ids import Ids
-from heedful.measure.uncertainty import Estimate
 from heedful.model.lexicon import CountTable, Lexicon, count_table, translation_table
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Figure, Finding, Panel, Value
+from heedful.papers.tables import exactly
 
 Matrix = NDArray[np.floating]
 GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
@@ -54,7 +54,10 @@ def find_figure1(lab: Lab) -> Finding:
         "The paper's step 3 divides by 4 + 2 + 15 + 20 + 21 and prints .32 and α = .74; its table has 12 where the sum "
         f"has 21. From the table as it stands Trans(movie | Film) = {beta[1]:.2f} and α = {alpha[1]:.2f}."
     )
-    values = (_exact("Trans(movie|Film)", beta[1]), _exact("alpha(movie, Film)", alpha[1]))
+    values = (
+        Value("Trans(movie|Film)", exactly(float(beta[1]))),
+        Value("alpha(movie, Film)", exactly(float(alpha[1]))),
+    )
     return Finding(
         figures=(Figure("figure1", "Figure 1: from counts to alignment", panels),), values=values, notes=(note,)
     )
@@ -87,7 +90,7 @@ def _uninformative(
         _panel("Trans(o | i)", lexicon.table.toarray(), words, outputs),
         _panel("α of one pair", alpha, tuple(pairs[0][1]), tuple(pairs[0][0])),
     )
-    values = (_exact("spread of alpha", float(np.ptp(alpha))),)
+    values = (Value("spread of alpha", exactly(float(np.ptp(alpha)))),)
     return Finding(figures=(Figure(name, title, panels),), values=values)
 
 
@@ -103,7 +106,7 @@ def find_figure5(lab: Lab) -> Finding:
         _panel("Trans(label | word)", lexicon.table.toarray(), words, labels, digits=1),
         _panel("α of “great movie”", alpha[None], ("positive",), great[0]),
     )
-    values = (_exact("alpha(great)", alpha[0]), _exact("alpha(movie)", alpha[1]))
+    values = (Value("alpha(great)", exactly(float(alpha[0]))), Value("alpha(movie)", exactly(float(alpha[1]))))
     return Finding(
         figures=(Figure("figure5", "Figure 5: polarity is learned, then attended to", panels),), values=values
     )
@@ -129,7 +132,3 @@ def _count(
 def _panel(title: str, matrix: Matrix, rows: Sequence[str], columns: Sequence[str], digits: int = 2) -> Panel:
     entries = tuple(tuple(float(x) for x in row) for row in matrix)
     return Panel(title, matrix=entries, row_labels=tuple(rows), column_labels=tuple(columns), digits=digits)
-
-
-def _exact(name: str, value: float) -> Value:
-    return Value(name, Estimate(float(value), float(value), float(value), 1))

@@ -1,0 +1,257 @@
+import csv
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.config import ModelConfig
+from heedful.data.batch import collate
+from heedful.data.jain_wallace import prepare
+from heedful.data.tokens import EncodedSplit
+from heedful.errors import RunError
+from heedful.measure.importance import g_y_x
+from heedful.model.classifier import AttentionClassifier
+from heedful.model.forward import classifier_forward
+from heedful.papers.experiment import Lab
+from heedful.papers.ledger import judge
+from heedful.papers.meister2021 import adversaries, beyond, correlations, entropies, statistics
+from heedful.papers.meister2021.attacks import Attacked, attacked
+from heedful.papers.meister2021.budgets import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
+from heedful.papers.meister2021.claims import CLAIMS
+from heedful.papers.meister2021.experiments import EXPERIMENTS
+from heedful.papers.meister2021.measuring import IMPORTANCES, measure
+from heedful.papers.meister2021.reading import numbers, of, on_axis, over_ceiling, over_seeds, rank_correlation, trend
+from heedful.papers.meister2021.training import (
+    Trained,
+    answers,
+    chosen_texts,
+    load_base,
+    trained_and_measured,
+    weights_of,
+)
+from heedful.papers.results import load, place
+from tests.papers.conftest import Reproduced
+
+pytestmark = pytest.mark.xdist_group("meister2021")
+
+CPU = torch.device("cpu")
+POLARITY = next(corpus for corpus in BUDGETS["smoke"].corpora if corpus.data == "polarity")
+
+
+def silent(line: dict[str, Any]) -> None:
+    pass
+
+
+def refuse(constant: str) -> None:
+    pytest.fail(f"{constant} in JSON")
+
+
+def lab(reproduced: Reproduced) -> Lab:
+    return Lab("smoke", reproduced.work / "meister2021" / "smoke", device="cpu")
+
+
+def text_values(answer: dict[str, Any]) -> dict[str, list[float | None]]:
+    return {name: answer[name] for name in answer if name.startswith(("tau", "entropy", "own", "ceiling", "length"))}
+
+
+@pytest.mark.parametrize("name", [experiment.name for experiment in EXPERIMENTS])
+def test_every_experiment_is_found_and_stored(reproduced_meister: Reproduced, name: str):
+    path = place(reproduced_meister.results, "meister2021", "smoke", name)
+    json.loads(path.read_text(), parse_constant=refuse)
+    finding = load(path).finding
+    assert finding.tables or finding.figures
+    for table in finding.tables:
+        assert {len(row.cells) for row in table.rows} == {len(table.columns)}
+
+
+def test_no_unit_holds_nan(reproduced_meister: Reproduced):
+    units = list((lab(reproduced_meister).work / "units").glob("*.json"))
+    assert units
+    for path in units:
+        json.loads(path.read_text(), parse_constant=refuse)
+
+
+def test_every_claim_is_measured(reproduced_meister: Reproduced):
+    found = {
+        ("meister2021", e.name): load(place(reproduced_meister.results, "meister2021", "smoke", e.name))
+        for e in EXPERIMENTS
+    }
+    entries = judge(CLAIMS, found, "smoke")
+    assert [entry.claim.id for entry in entries] == [f"M{k}" for k in range(1, 8)]
+    for entry in entries:
+        assert "not run" not in entry.verdicts, entry.claim.id
+
+
+def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
+    room, kind = lab(reproduced_meister), Trained(POLARITY, "transformer", SPARSEMAX)
+    seeds = answers(room, [kind])[kind]
+    table = load(place(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
+    row = next(row for row in table.rows if row.name == "Transformer sparsemax")
+    expected = np.mean([np.mean(answer["entropy g_h_x"]) for answer in seeds])
+    assert row.cells[table.columns.index("polarity")].measured.value == pytest.approx(expected)
+
+
+def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduced_meister: Reproduced):
+    room, kind = lab(reproduced_meister), Trained(POLARITY, "transformer", SPARSEMAX)
+    first = answers(room, [kind])[kind][0]
+    assert min(np.subtract(first["length"], first["support"])) >= 0
+    assert min(first["support"]) < max(first["length"])
+    table = load(place(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
+    cells = [cell.measured for row in table.rows for cell in row.cells]
+    assert all(math.isfinite(estimate.value) for estimate in cells)
+
+
+def test_attention_held_fixed_is_the_importance_of_hidden_states(reproduced_meister: Reproduced):
+    seen = answers(
+        lab(reproduced_meister), [Trained(POLARITY, a, p) for a in ARCHITECTURES for p in (SOFTMAX, SPARSEMAX)]
+    )
+    for seeds in seen.values():
+        for answer in seeds:
+            assert numbers(answer["tau g_y_h detached"]) == pytest.approx(1.0, abs=0.02)  # float32 may tie or swap
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_unit_is_the_same_again_and_keeps_the_weights_it_measured(tmp_path: Path, architecture):
+    kind = Trained(POLARITY, architecture, SPARSEMAX)
+    rooms = [Lab("smoke", tmp_path / name) for name in ("a", "b")]
+    units = [kind.unit(1, room) for room in rooms]
+    first, second = (trained_and_measured(**u.arguments, **u.places, device=CPU, report=silent) for u in units)
+    assert first == second
+    assert units[0].file == units[1].file
+    encoded = prepare("polarity", POLARITY.max_train, POLARITY.max_test)
+    config = BUDGETS["smoke"].model(architecture, SPARSEMAX)
+    model = load_base(config, encoded.vocabulary, str(weights_of(units[0], rooms[0])))
+    again = measure(model, chosen_texts(encoded.test, POLARITY.examples), POLARITY.matrices, encoded.vocabulary.words)
+    assert again == {name: first[name] for name in again}
+
+
+def test_texts_one_by_one_are_as_in_a_batch():
+    torch.manual_seed(0)
+    model = AttentionClassifier(
+        ModelConfig(5, "transformer", 6, layers=2, scorer="dot", projection="sparsemax"), 17, 2
+    ).double()
+    rng = np.random.default_rng(0)
+    texts = EncodedSplit.of([rng.integers(4, 17, n, dtype=np.int32) for n in (7, 2, 5)], [0, 1, 1])
+    words = [f"w{i}" for i in range(17)]
+    together = measure(model, texts, 3, words)
+    apart = [measure(model, texts.take(np.array([i])), 1, words) for i in range(3)]
+    for name, values in text_values(together).items():
+        assert numbers(values) == pytest.approx(numbers([a[name][0] for a in apart]), abs=2e-6, nan_ok=True), name
+    for layer, found in enumerate(together["layers"]):
+        for name, values in found.items():
+            alone = numbers([a["layers"][layer][name][0] for a in apart])
+            assert numbers(values) == pytest.approx(alone, abs=2e-6, nan_ok=True)
+
+
+def test_what_does_not_matter_has_no_entropy_and_no_order():
+    torch.manual_seed(0)
+    model = AttentionClassifier(ModelConfig(5, hidden=3, scorer="additive", scorer_hidden=3), 17, 2)
+    torch.nn.init.zeros_(model.output.weight)  # the prediction is the same whatever is read
+    texts = EncodedSplit.of([[4, 5, 6, 7], [8, 9]], [0, 1])
+    seen = measure(model, texts, 2, [f"w{i}" for i in range(17)])
+    for name in IMPORTANCES:
+        assert seen[f"tau {name}"] == seen[f"entropy {name}"] == [None, None]
+    assert all(value is not None for value in seen["entropy g_h_x"])
+
+
+def test_measuring_leaves_the_model_as_it_was():
+    torch.manual_seed(0)
+    model = AttentionClassifier(ModelConfig(5, hidden=3, scorer="additive", scorer_hidden=3), 17, 2).eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    texts = EncodedSplit.of([[4, 5, 6, 7], [8, 9]], [0, 1])
+    seen = measure(model, texts, 1, [f"w{i}" for i in range(17)])
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert len(seen["entropy g_h_x"]) == 1
+    assert len(seen["example"]["words"]) == 4
+    batch = collate(texts, np.arange(2))
+    assert g_y_x(classifier_forward(model), batch.tokens, batch.mask).lengths.tolist() == seen["length"]
+
+
+def test_an_adversary_is_the_same_again_and_leaves_the_weights_alone(reproduced_meister: Reproduced):
+    room = lab(reproduced_meister)
+    for kind in ("frozen", "instance", "unfrozen"):
+        unit = Attacked(Trained(POLARITY, "bilstm", SPARSEMAX), kind, "kl", 0.5, 1).unit(0, room)
+        path = Path(unit.places["weights"])
+        before = path.read_bytes()
+        first, second = (attacked(**unit.arguments, **unit.places, device=CPU, report=silent) for _ in range(2))
+        assert first == second
+        assert path.read_bytes() == before
+        assert all(math.isfinite(value) for value in first.values())
+
+
+def test_lost_weights_are_a_clear_error(tmp_path: Path):
+    unit = Attacked(Trained(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, Lab("smoke", tmp_path))
+    with pytest.raises(RunError, match="weights are gone"):
+        attacked(**unit.arguments, **unit.places, device=CPU, report=silent)
+
+
+def test_the_models_are_those_of_the_appendix():
+    for name in ("quick", "paper"):
+        budget = BUDGETS[name]
+        bilstm = AttentionClassifier(budget.model("bilstm", SOFTMAX), 10, 2)
+        assert bilstm.encoder.width == 256
+        assert bilstm.scorer.hidden.weight.shape == (128, 256)
+        transformer = AttentionClassifier(budget.model("transformer", sparsegen(0.9)), 10, 2)
+        assert len(transformer.encoder.layers) == 2
+        assert transformer.encoder.layers[0].attend.num_heads == 1
+        assert transformer.scorer.scale == pytest.approx(math.sqrt(128))
+        assert transformer.config.projection_parameter == 0.9
+    assert (BUDGETS["paper"].rates, BUDGETS["paper"].attention_rate) == ((1e-4, 1e-5), 10.0)
+    quick = {corpus.data: corpus for corpus in BUDGETS["quick"].corpora}
+    assert quick["sst"].grid == GRID
+    assert all(quick[data].whole and quick[data].seeds >= 5 for data in ("sst", "20news-sport"))
+
+
+def answer_of(entropy: float) -> dict[str, Any]:
+    return {
+        "entropy g_y_x": [entropy, entropy + 0.1, None],
+        "ceiling": [0.5, 1.0, None],
+        "tau g_y_x": [0.25, 0.5, None],
+    }
+
+
+def test_the_sign_of_a_trend_is_that_of_the_means_seed_by_seed():
+    grid = (-1.0, 0.0, 0.5)
+    falling, rising = [0.9, 0.8, 0.7], [0.1, 0.2, 0.3]
+    seeds = [[answer_of(a), answer_of(b)] for a, b in zip(falling, rising, strict=True)]
+    assert trend(grid, [[first] for first, _ in seeds], of("entropy g_y_x")).value == -1
+    both = trend(grid, seeds, of("entropy g_y_x"))
+    assert (both.value, both.n) == (0.0, 2)
+    assert both.low < -1 < 1 < both.high  # two seeds that contradict each other settle nothing
+
+
+def test_texts_without_a_value_are_left_out():
+    assert over_seeds([answer_of(0.5)], of("entropy g_y_x")).value == pytest.approx(0.55)
+    assert over_ceiling("tau g_y_x")(answer_of(0.5))[:2] == pytest.approx([0.5, 0.5])
+    assert math.isnan(rank_correlation([1.0, 2.0], [3.0, 3.0]))
+    assert math.isnan(rank_correlation([1.0], [math.nan]))
+    assert [round(on_axis(lam), 2) for lam in GRID] == [-2.0, -1.04, -0.6, -0.3, 0.0, 0.3, 1.0, 2.0]
+
+
+def test_every_published_number_has_its_place(reproduced_meister: Reproduced, monkeypatch: pytest.MonkeyPatch):
+    """At `quick`, with answers of `smoke` in place of its own: as many published cells as the paper has numbers."""
+    room = lab(reproduced_meister)
+    models = {a: Trained(POLARITY, a, SOFTMAX) for a in ARCHITECTURES}
+    canned = {architecture: answers(room, [model])[model] for architecture, model in models.items()}
+    attack = {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65}
+    for module in (entropies, correlations, statistics, beyond):
+        monkeypatch.setattr(module, "answers", lambda lab, wanted: {kind: canned[kind.architecture] for kind in wanted})
+    monkeypatch.setattr(adversaries, "attacks", lambda lab, wanted: {kind: [attack, attack] for kind in wanted})
+    quick = replace(room, budget="quick")
+    text = (files("heedful.papers") / "published" / "meister2021.csv").read_text(encoding="utf-8")
+    expected = Counter(f"table{line['table']}" for line in csv.DictReader(text.splitlines()))
+    found = {experiment.name: experiment.find(quick) for experiment in EXPERIMENTS}
+    for name, count in expected.items():
+        cells = [cell for table in found[name].tables for row in table.rows for cell in row.cells]
+        assert sum(cell.published is not None for cell in cells) == count, name
+    first = found["table6"].tables[0]
+    assert first.columns[:2] == ("IMDb: g_y(x)", "IMDb: D_y(x)")
+    assert first.rows[0].cells[0].published == 0.36
+    assert "(± 0.12)" in first.rows[0].cells[0].text

@@ -1,0 +1,288 @@
+"""sunlu2020: its data, models and scores by hand, the terms of a real run, and a whole reproduction at `smoke`."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.config import content
+from heedful.data.tokens import BOS, EOS, EncodedSplit, Vocabulary
+from heedful.measure.association import dominance, even_tokens, token_classes
+from heedful.papers.experiment import Lab
+from heedful.papers.finding import Finding
+from heedful.papers.published import published_accuracies
+from heedful.papers.results import load, place
+from heedful.papers.sunlu2020 import flow
+from heedful.papers.sunlu2020.accuracies import statistics
+from heedful.papers.sunlu2020.answers import lowest_class, p_over_seeds, per_seed
+from heedful.papers.sunlu2020.budgets import BUDGETS, KINDS, LARGE, MODERATE, SCALES
+from heedful.papers.sunlu2020.claims import CLAIMS
+from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, NO_CLASS, Sample, Texts, read_texts
+from heedful.papers.sunlu2020.experiments import EXPERIMENTS
+from heedful.papers.sunlu2020.scores import summarise, token_scores
+from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_and_score
+from tests.papers.conftest import Reproduced
+
+pytestmark = pytest.mark.xdist_group("sunlu2020")
+
+CPU = torch.device("cpu")
+SMALL = Sample(train=200, validation=30, test=30)
+QUICKLY = Recipe(epochs=2, batch_size=20, width=7)
+
+
+def trained(**changes):
+    order = replace(Order("polarity", "DP", 10.0, 1, sample=SMALL, recipe=QUICKLY), **changes)
+    return train_and_score(**order.unit.arguments, device=CPU, report=lambda line: None)
+
+
+def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
+    return load(place(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
+
+
+def answers_of(reproduced_sunlu: Reproduced, orders: list[Order]):
+    folder = reproduced_sunlu.work / "sunlu2020" / "smoke" / "units"
+    return {order: json.loads((folder / order.unit.file).read_text()) for order in orders}
+
+
+def test_texts_have_no_ends_and_every_token_its_class():
+    texts = read_texts("polarity", SMALL)
+    assert not np.isin(texts.train.ids, (BOS, EOS)).any()
+    assert set(texts.train.lengths) == {12}
+    names = token_classes(texts.counts)
+    for name, label in (("negative", 0), ("positive", 1), ("neutral", NEUTRAL_CLASS), ("none", NO_CLASS)):
+        assert ((names == name) == (texts.token_class == label)).all()
+    assert texts.frequency.sum() == len(texts.train.ids)
+
+
+def test_three_labels_have_tokens_of_their_own():
+    texts = read_texts("topics", Sample(train=1000))
+    for label, name in enumerate(texts.labels):
+        words = [texts.vocabulary.words[i] for i in np.flatnonzero(texts.token_class == label)]
+        own = [word for word in words if word.startswith(name)]
+        assert len(own) > 40
+        assert not [word for word in words if not word.startswith((name, "n"))]  # a neutral word may be so by chance
+    assert (even_tokens(texts.counts) == (texts.token_class == NEUTRAL_CLASS)).all()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "mean"])
+def test_models_begin_as_the_paper_says(kind):
+    texts = read_texts("polarity", SMALL)
+    order = Order("polarity", kind, 10.0, 3)
+    model = build_model(order, texts)
+    again = build_model(order, texts)
+    for one, other in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert model.embedding.weight.abs().max() <= 0.1
+    assert model.embedding.weight.abs().max() > 0.099
+    assert model.output.bias is None
+    assert model.scorer.scale == 10.0
+    V = (model.scorer.out if kind == "AD" else model.scorer.context).weight
+    assert V.shape == (1, 100)
+    assert 0.8 < V.std() < 1.2
+    assert model.mode == ("uniform" if kind == "mean" else "learned")
+    narrow = build_model(replace(order, spread=0.1), texts)
+    assert torch.allclose((narrow.scorer.out if kind == "AD" else narrow.scorer.context).weight, V * 0.1)
+
+
+def test_training_is_the_same_again_and_another_with_another_seed():
+    first = trained()
+    assert trained() == first
+    assert trained(seed=2) != first
+    assert trained(scale=1.0) != first
+    json.dumps(first, allow_nan=False)
+    assert first["epochs"] == 2
+    assert 1 <= first["best"] <= 2
+
+
+def test_patience_ends_training_and_the_best_epoch_stands():
+    steps = []
+    order = Order("polarity", "DP", 10.0, 0, sample=SMALL, recipe=replace(QUICKLY, epochs=30, patience=3))
+    found = train_and_score(**order.unit.arguments, device=CPU, report=lambda line: steps.append(line["accuracy"]))
+    assert found["epochs"] == len(steps) < 30
+    assert found["epochs"] - found["best"] == 3
+    assert found["dev"] == max(steps) == steps[found["best"] - 1]
+    assert steps.index(max(steps)) == found["best"] - 1
+
+
+def test_the_regulariser_keeps_v_and_w_apart():
+    longer = replace(QUICKLY, epochs=8)
+    without, within = (trained(scale=LARGE, coefficient=c, recipe=longer) for c in (0.0, 1.0))
+    assert abs(within["dot"]) < abs(without["dot"])
+
+
+def by_hand() -> tuple[Texts, torch.nn.Module]:
+    """Tokens 4 and 5 positive, 6 negative, 7 neutral; vectors whose scores one can read off."""
+    counts = np.array([[0, 0]] * 4 + [[0, 9], [1, 8], [7, 0], [6, 6]])
+    split = EncodedSplit.of([[4, 7], [6, 7, 5, 7]], [1, 0])
+    words = ("<pad>", "<unk>", "<bos>", "<eos>", "p", "q", "n", "o")
+    classes = np.array([NO_CLASS] * 4 + [1, 1, 0, NEUTRAL_CLASS])
+    texts = Texts(("bad", "good"), Vocabulary(words), split, split, split, counts, classes)
+    model = build_model(Order("polarity", "DP", 2.0, 0, recipe=Recipe(width=2)), texts)
+    with torch.no_grad():
+        model.output.weight[:] = torch.tensor([[1.0, 0.0]])
+        model.scorer.context.weight[:] = torch.tensor([[0.0, 2.0]])
+        model.embedding.weight[4:] = torch.tensor([[3.0, 1.0], [1.0, 2.0], [-2.0, 5.0], [0.5, 1.5]])
+    return texts, model.eval()
+
+
+def test_scores_by_hand():
+    texts, model = by_hand()
+    scores = token_scores(model, texts)
+    assert scores.towards[4:, 1].tolist() == [3.0, 1.0, -2.0, 0.5]
+    assert scores.towards[4:, 0].tolist() == [-3.0, -1.0, 2.0, -0.5]
+    assert scores.score[4:].tolist() == [1.0, 2.0, 5.0, 1.5]
+    found = summarise(model, texts)
+    positive, negative = found["classes"]["positive"], found["classes"]["negative"]
+    assert (positive["tokens"], negative["tokens"], found["neutral"]["tokens"]) == (2, 1, 1)
+    assert (positive["polarity"], negative["polarity"], found["neutral"]["polarity"]) == (2.0, 2.0, 0.5)
+    assert (positive["score_delta"], negative["score_delta"]) == (0.0, 1.0)  # 1 below and 2 above 1.5; 5 above it
+    assert (positive["polarity_delta"], negative["polarity_delta"]) == (1.0, 1.0)
+    assert found["tokens"]["positive"]["token"] == ["p", "q"]
+    assert found["tokens"]["negative"]["association"] == [-1.0]
+
+
+def test_weights_are_in_units_of_the_uniform_one():
+    texts, model = by_hand()
+    uniform = build_model(Order("polarity", "mean", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
+    found = summarise(uniform, texts)["weights"]
+    assert found["negative"]["alpha"] == [0.25] * 6
+    assert found["positive"]["alpha"] == pytest.approx([0.25, 0.3125, 0.375, 0.4375, 0.5, 0.375])  # 1/4 and 1/2
+    assert found["positive"]["relative"] == found["neutral"]["relative"] == [1.0] * 6
+    alpha = np.exp([1.0, 1.5]) / np.exp([1.0, 1.5]).sum()
+    seen = summarise(model, texts)["tokens"]["positive"]
+    assert seen["alpha"][0] == pytest.approx(alpha[0], abs=1e-4)
+    assert seen["relative"][0] == pytest.approx(2 * alpha[0], abs=1e-4)
+
+
+def test_an_lstm_has_means_over_training_places():
+    texts, _ = by_hand()
+    model = build_model(Order("polarity", "DP-L", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
+    scores = token_scores(model, texts)
+    assert np.isnan(scores.score[:4]).all()
+    assert not np.isnan(scores.score[4:]).any()
+
+
+def test_effect_size_and_test_over_seeds():
+    assert dominance([1.0, 1.0], [1.0]) == 0
+    assert dominance([2.0, 3.0], [1.0]) == 1
+    assert np.isnan(dominance([], [1.0]))
+    assert np.isnan(p_over_seeds([1.0]))
+    assert p_over_seeds([0.0, 0.0]) == 1
+    order = Order("a", "DP", 1.0, 0)
+    answers = {order: {"test": None, "classes": {"x": {"d": 0.5}, "y": {"d": -0.5}}}}
+    assert np.isnan(per_seed(answers, [order], "test")).all()
+    assert lowest_class(answers, [order], "d") == [-0.5]
+
+
+def test_the_closed_form_is_autograd_of_the_model_itself():
+    texts = read_texts("polarity", SMALL)
+    for scale in (0.1, 10.0, 1000.0):
+        model = build_model(Order("polarity", "DP", scale, 0, recipe=QUICKLY), texts)
+        assert flow.off_autograd(model, texts.train) < 1e-10
+
+
+def test_terms_are_followed_alike_and_turn_with_the_sign_of_vw():
+    sizes = flow.BUDGETS["smoke"]
+    arguments = flow.unit(10.0, 0, sizes).arguments
+    run = flow.follow(**arguments, device=CPU, report=lambda line: None)
+    assert flow.follow(**arguments, device=CPU, report=lambda line: None) == run
+    assert run["steps"] == [0, 4, 12]
+    assert len(run["foretold"]) == 2
+    assert all(-1 <= value <= 1 for pair in run["foretold"] for value in pair)
+    assert max(run["off"]) < 1e-10
+    turned = {**run, "dot": [-value for value in run["dot"]]}
+    for name in flow.TERMS:  # the mirror image of a run: W and the labels turned around
+        sign = -1 if name in "ABC" else 1
+        swap = {"positive": "negative", "negative": "positive", "neutral": "neutral"}
+        turned[name] = {group: [sign * x for x in run[name][swap[group]]] for group in flow.CLASSES}
+    for name in flow.TERMS:
+        for side in flow.SIDES:
+            ours, mirrored = (flow._over([one], name, side) for one in (run, turned))
+            assert [e.value for e in ours] == pytest.approx([e.value for e in mirrored])
+
+
+def test_budgets_train_what_the_tables_need():
+    for name, budget in BUDGETS.items():
+        orders = budget.everything()
+        assert len({order.unit.name for order in orders}) == len(set(orders)), name
+        for order in orders:
+            assert order.seed < 5
+        json.dumps(content(budget))
+    quick = BUDGETS["quick"]
+    for data in ("sst", "20news-sport"):
+        for kind in KINDS:
+            assert all(quick.orders(data, kind, scale) for scale in SCALES)
+    assert quick.orders("imdb", "AD", MODERATE) == []
+    assert len(quick.orders("sst", "mean", 1.0)) == 5
+
+
+def test_statistics_of_generated_data():
+    found = statistics("topics")
+    assert found.average_length == 12
+    assert sum(map(int, found.sizes["train"].split("/"))) == 3000
+
+
+def test_every_claim_names_numbers_that_are_measured(reproduced_sunlu: Reproduced):
+    names = {experiment.name for experiment in EXPERIMENTS}
+    assert [claim.id for claim in CLAIMS] == [f"L{k}" for k in range(1, 12)]
+    for claim in CLAIMS:
+        for condition in claim.conditions:
+            assert condition.experiment in names
+            finding(reproduced_sunlu, condition.experiment).value(condition.value)
+
+
+def test_the_terms_are_exact_in_a_whole_reproduction(reproduced_sunlu: Reproduced):
+    assert finding(reproduced_sunlu, "terms").value("largest difference from autograd").value < 1e-10
+
+
+def test_table_2_prints_the_mean_over_seeds(reproduced_sunlu: Reproduced):
+    budget = BUDGETS["smoke"]
+    orders = budget.orders("polarity", "DP-A", MODERATE)
+    answers = answers_of(reproduced_sunlu, orders)
+    table = finding(reproduced_sunlu, "table2").tables[0]
+    row = next(row for row in table.rows if row.name == "λ = 10")
+    seen = row.cells[table.columns.index("DP-A")].measured
+    assert seen is not None
+    assert seen.value == pytest.approx(np.mean([answers[order]["test"] for order in orders]))
+    assert seen.n == 2
+    assert published_accuracies()["20News II", "DP", 0.001] == 31.8
+
+
+def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced):
+    figure = finding(reproduced_sunlu, "figure2").figures[0]
+    order = BUDGETS["smoke"].orders("polarity", "DP", MODERATE)[0]
+    tokens = answers_of(reproduced_sunlu, [order])[order]["tokens"]
+    panel = figure.panels[0]
+    assert {cloud.label for cloud in panel.points} == {"positive", "negative", "neutral"}
+    cloud = next(cloud for cloud in panel.points if cloud.label == "positive")
+    assert list(cloud.y) == tokens["positive"]["polarity"]
+    assert list(cloud.x) == tokens["positive"]["frequency"]
+    whole = finding(reproduced_sunlu, "figure2")
+    assert Finding.from_dict(whole.to_dict()) == whole
+
+
+def test_models_are_shared_between_experiments(reproduced_sunlu: Reproduced):
+    made = list((reproduced_sunlu.work / "sunlu2020" / "smoke" / "units").glob("*.json"))
+    followed = flow.BUDGETS["smoke"].seeds * len(flow.BUDGETS["smoke"].scales)
+    assert len(made) == len(set(BUDGETS["smoke"].everything())) + followed
+
+
+def test_weights_of_figure_5_are_those_of_the_models(reproduced_sunlu: Reproduced):
+    orders = BUDGETS["smoke"].orders("polarity", "DP", MODERATE)
+    answers = answers_of(reproduced_sunlu, orders)
+    table = finding(reproduced_sunlu, "figure5").tables[0]
+    row = next(row for row in table.rows if row.name == "neutral" and row.group == "n·α")
+    medians = [answers[order]["weights"]["neutral"]["relative"][2] for order in orders]
+    assert row.cells[2].measured.value == pytest.approx(np.mean(medians))
+
+
+def test_a_lab_that_has_everything_trains_nothing(reproduced_sunlu: Reproduced):
+    lines: list[dict] = []
+    lab = Lab("smoke", reproduced_sunlu.work / "sunlu2020" / "smoke", device="cpu", on_progress=lines.append)
+    for experiment in EXPERIMENTS:
+        assert isinstance(experiment.find(lab), Finding)
+    assert lines == []
+    assert Path(lab.work).exists()
