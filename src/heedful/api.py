@@ -103,11 +103,13 @@ def reproduce(
     work: Path | str = RUNS / "reproduce",
     jobs: int | None = None,
     device: str = "auto",
+    again: bool = False,
     progress: bool = True,
 ) -> "list[Result]":
     """Measure tables and figures of a paper (all of them where none is named); what is finished is only read.
 
-    results: the folder of stored results. work: where trained models and other long work are kept.
+    results: the folder of stored results. work: where trained models and other long work are kept. again: measure anew
+    from the models that are there.
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """
@@ -123,6 +125,7 @@ def reproduce(
             work=Path(work),
             jobs=jobs,
             device=device,
+            again=again,
             on_progress=on_progress,
             on_stage=on_stage,
         )

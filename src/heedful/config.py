@@ -278,6 +278,8 @@ def with_overrides(config: T, **overrides: Any) -> T:
 
 
 def _coerce(value: Any, kind: Any, where: str) -> Any:
+    if kind is Any:
+        return value
     origin, options = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in options:

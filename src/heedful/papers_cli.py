@@ -64,22 +64,11 @@ def reproduce(
     if paper is None or not names:
         _list(paper, budget, results)
         return
-    from heedful.papers.reproduce import reproduce as run
-    from heedful.studies.progress import show_progress
+    from heedful import api
 
-    with show_progress(enabled=True) as (on_progress, on_stage):
-        made = run(
-            paper,
-            names,
-            budget=budget,
-            results=results,
-            work=work,
-            jobs=jobs,
-            device=device,
-            again=again,
-            on_progress=on_progress,
-            on_stage=on_stage,
-        )
+    made = api.reproduce(
+        paper, *names, budget=budget, results=results, work=work, jobs=jobs, device=device, again=again
+    )
     written = _write_pages(paper, budget, results, work, docs)
     if as_json:
         from dataclasses import asdict

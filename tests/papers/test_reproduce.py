@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.config import content
 from heedful.errors import ConfigError, RunError
 from heedful.papers import reproduce as module
 from heedful.papers.library import KEYS, Paper, paper
@@ -27,6 +28,7 @@ def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str)
     stored = json.loads(path.read_text(), parse_constant=lambda c: pytest.fail(f"{c} in {path}"))
     assert stored["config_digest"] == paper("snell2021").experiment(name).digest("smoke")
     result = load(path)
+    assert result.settings == content(paper("snell2021").experiment(name).settings("smoke"))
     assert result.finding.tables or result.finding.figures
     assert result.command == f"heedful reproduce snell2021 {name} --budget smoke"
 

@@ -36,6 +36,7 @@ def result_of(experiment, finding, **changes):
         budget="quick",
         version=3,
         config_digest="0123456789abcdef" * 4,
+        settings={"seeds": [0, 1]},
         seconds=312.0,
         finished="2026-03-04T05:06:07Z",
         commit="41dface0123456789",

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heedful.config import from_mapping
+from heedful.config import content, from_mapping
 from heedful.files import read_json, without_nan, write_json
 from heedful.papers.experiment import Experiment
 from heedful.papers.finding import Finding
@@ -19,7 +19,7 @@ PACKAGES = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "numba")
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found, and what made it: settings (by digest), versions, commit, time."""
+    """What an experiment found, and what made it: its settings (seeds among them), versions, commit, time."""
 
     paper: str
     experiment: str
@@ -27,6 +27,7 @@ class Result:
     budget: str
     version: int
     config_digest: str
+    settings: Any
     seconds: float
     finished: str
     commit: str | None
@@ -72,6 +73,7 @@ def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, 
         budget=budget,
         version=experiment.version,
         config_digest=experiment.digest(budget),
+        settings=content(experiment.settings(budget)),
         seconds=round(seconds, 1),
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         commit=source_commit(),
