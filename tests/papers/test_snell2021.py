@@ -77,7 +77,7 @@ def test_a_learning_curve_is_the_same_again_and_ends_where_it_is_learned(monkeyp
 
 
 def test_heads_differ_and_the_rest_does_not():
-    one, two = copying.build_model(TINY, 3, [7]), copying.build_model(TINY, 3, [8, 7])
+    one, two = copying.build_model(TINY, 44, 3, [7]), copying.build_model(TINY, 44, 3, [8, 7])
     weights = {name: (dict(one.state_dict())[name], dict(two.state_dict())[name]) for name in one.state_dict()}
     for name, (a, b) in weights.items():
         assert torch.equal(a, b) != name.startswith("scorer."), name
