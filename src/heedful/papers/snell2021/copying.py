@@ -168,12 +168,12 @@ def share_learned(curves: Sequence[Mapping[str, Any]]) -> Estimate:
 
 
 def slower(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], steps: int) -> tuple[float, float]:
-    """Log-rank test that the first runs take longer to learn than the second: statistic and one-sided p.
+    """Log-rank test that the first runs take longer to learn than the second: z, above 0 if so, and one-sided p.
 
     Both are NaN where no run of either learned: nothing happened that could be compared.
     """
     if not any(curve["learned"] is not None for curve in (*first, *second)):
         return float("nan"), float("nan")
     with np.errstate(invalid="ignore", divide="ignore"):
-        test = stats.logrank(learning_times(first, steps), learning_times(second, steps), alternative="greater")
-    return float(test.statistic), float(test.pvalue)
+        test = stats.logrank(learning_times(first, steps), learning_times(second, steps), alternative="less")
+    return -float(test.statistic), float(test.pvalue)  # scipy counts what was learned, not what took long
