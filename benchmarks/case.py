@@ -7,10 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled).
-
-    `account` says what stands in the way where the bar is missed; it is printed only then.
-    """
+    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled)."""
 
     work: str
     peer: str
@@ -18,7 +15,6 @@ class Case:
     theirs: Callable[[], Any]
     bar: float
     share: float = 1.0
-    account: str = ""
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,6 @@ CONFIG = TranslatorConfig(
     embedding=WIDTH, hidden=WIDTH, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )
 
-ACCOUNT = (
-    f"a step of {BATCH} sequences is some 24 GFlop, of which the recurrences' matrix products are 16; they run at about "
-    "half of a core's peak, one seed on each, and the peer's same products on as many threads do little worse. What "
-    "remains between the operations is less than a tenth, so that a faster loop would not close the gap."
-)
-
 
 def cases(quick: bool) -> Iterator[Case]:
     cores = os.cpu_count() or 1
@@ -53,7 +47,6 @@ def cases(quick: bool) -> Iterator[Case]:
             theirs=with_threads(cores, training(model.loss, torch.optim.Adam(model.parameters(), lr=1e-3), seed=0)),
             bar=bar,
             share=1 / (cores * STEPS),
-            account=ACCOUNT,
         )
 
 

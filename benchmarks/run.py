@@ -79,7 +79,6 @@ def race(case: Case, rounds: int) -> dict[str, Any]:
         "ratio": theirs / ours,
         "bar": case.bar,
         "ok": theirs / ours >= case.bar,
-        "account": case.account,
     }
 
 
@@ -154,8 +153,6 @@ def page(report: dict[str, Any]) -> str:
             f"| {row['work']} | {figure(row['ours_ms'])} | {row['peer']} | {figure(row['peer_ms'])} "
             f"| {figure(row['ratio'])}× | {row['bar']:g}× | {met} |"
         )
-    missed = [row for row in report["rows"] if not row["ok"] and row.get("account")]
-    lines += ["", *(f"- {row['work']} against {row['peer']}: {row['account']}" for row in missed)] if missed else []
     lines += [
         "",
         "## How cost grows",
