@@ -9,6 +9,7 @@ from heedful.data.batch import Batch, copying_batches
 from heedful.data.synthetic import stream_numbers
 from heedful.data.tokens import BOS, EOS
 from heedful.measure.agreement import agreement
+from heedful.model.classifier import AttentionClassifier
 from heedful.papers.experiment import Lab
 from heedful.papers.results import load, place
 from heedful.papers.snell2021 import copying, keyword, linear, worked
@@ -97,10 +98,12 @@ def test_censored_times():
 
 
 def test_gamma_is_read_at_the_keyword_and_after_it():
-    class Model(torch.nn.Module):
+    class Model(AttentionClassifier):
         """Hidden state l of a text is the number l; γ_l = l."""
 
-        embedding = torch.nn.Identity()
+        def __init__(self):
+            torch.nn.Module.__init__(self)
+            self.embedding = torch.nn.Identity()
 
         def from_embeddings(self, embedded, mask):
             places = torch.arange(embedded.shape[1], dtype=torch.float).expand(embedded.shape)
@@ -112,7 +115,7 @@ def test_gamma_is_read_at_the_keyword_and_after_it():
     key = EOS + 1
     tokens = torch.tensor([[9, key, 9, 9, 9], [9, 9, key, 9, 9], [9, 9, 9, 9, key], [9, 9, 9, 9, 9]])
     batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.tensor([1, 1, 1, 0]), np.arange(4))
-    seen = keyword.gamma_by_place.__wrapped__(Model(), batch)  # the keyword of the third text is its last word
+    seen = keyword.gamma_by_place(Model(), batch)  # the keyword of the third text is its last word
     assert seen == {"keyword": 1.5, "next": 2.5, "mean": 2.0, "last": 4.0}
 
 
