@@ -157,7 +157,7 @@ def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
     assert seen.agreement("A(beta_uf,beta_px)", "own").name == "A(beta_uf,beta_px)"
     assert seen.agreement("A(beta_uf,beta_px)", "cross").name == "A(beta_px,beta_uf)"
     with pytest.raises(KeyError, match="was not measured"):
-        seen.agreement("A(beta,alpha)", "own").name  # noqa: B018
+        seen.agreement("A(beta,gamma)", "own").name  # noqa: B018
 
 
 def test_a_peak_is_read_where_it_was_not_chosen():
