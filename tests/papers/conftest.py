@@ -16,7 +16,7 @@ class Reproduced:
 
 def _smoke(paper: str, folder: Path) -> Reproduced:
     made = Reproduced(folder)
-    reproduce(paper, budget="smoke", results=made.results, work=made.work, device="cpu")
+    reproduce(paper, budget="smoke", results=made.results, work=made.work, jobs=1, device="cpu")
     return made
 
 

@@ -50,14 +50,16 @@ def reproduce(
 def _result(of: Paper, experiment: Experiment, lab: Lab, results: Path, again: bool) -> Result:
     path = place(results, of.key, lab.budget, experiment.name)
     experiment.digest(lab.budget)  # refuses a budget that does not exist before anything is done
-    if path.exists() and not again:
-        stored = load(path)
-        if why_stale(stored, experiment) is None:
-            return stored
+    stored = load(path) if path.exists() else None
+    if stored and why_stale(stored, experiment):
+        stored = None
+    if stored and not again:
+        return stored
     lab.on_stage(experiment.title)
     started = time.perf_counter()
     finding = experiment.find(lab)
-    result = made_now(of.key, experiment, lab.budget, finding, time.perf_counter() - started)
+    seconds = time.perf_counter() - started + (stored.seconds if stored else 0.0)  # what it measured anew was kept
+    result = made_now(of.key, experiment, lab.budget, finding, seconds)
     result.save(results)
     return result
 

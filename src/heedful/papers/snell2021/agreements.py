@@ -129,7 +129,8 @@ def table(lab: Lab, number: str) -> Table:
     for corpus in corpora(lab.budget, form.task):
         for convention in get_args(Convention):
             cells = tuple(_cell(lab, form, corpus, convention, column) for column in form.columns)
-            if corpus.data is not None or convention == "cross":
+            printed = any(cell.published is not None for cell in cells)
+            if corpus.data is not None or (convention == "cross" and printed):
                 rows.append(Row(_name(corpus, convention), cells, group=corpus.row or corpus.data or ""))
     columns = tuple(heading(column, form.measure) for column in form.columns)
     return Table(f"Table {number}: {form.title}", columns, tuple(rows), FORM)
@@ -164,7 +165,42 @@ def _cell(lab: Lab, form: Form, corpus: Corpus, convention: Convention, column: 
 def find_table(lab: Lab, number: str) -> Finding:
     """A table, and how far each of its columns lies above chance, corpus by corpus and in the worst corpus."""
     form = FORMS[number]
-    return Finding((table(lab, number),), values=tuple(_excesses(lab, form)) if form.measure == "agreement" else ())
+    found = table(lab, number)
+    values = tuple(_excesses(lab, form)) if form.measure == "agreement" else ()
+    return Finding((found,), values=values, notes=nearer_convention(found))
+
+
+def nearer_convention(of: Table) -> tuple[str, ...]:
+    """Which convention the published A and τ lie nearer to, counted over a table's entries; nothing without any.
+
+    >>> def row(name, measured, published=None):
+    ...     return Row(name, (Cell(exactly(measured), published, "%"),), group="SST")
+    >>> nearer_convention(Table("t", ("A(α, β)",), (row("SST, own", 0.47), row("SST, cross", 0.32, 25.0))))
+    ('The published A lie nearer to “cross” in 1 of 1 entries (SST 1 of 1).',)
+    """
+    letter = of.columns[0][0]
+    asked = [i for i, column in enumerate(of.columns) if column.startswith(f"{letter}(")]
+    lines = {row.name: row for row in of.rows}
+    counts = {}
+    for group in dict.fromkeys(row.group for row in of.rows):
+        own, cross = (lines.get(f"{group}, {convention}") for convention in get_args(Convention))
+        if own is None or cross is None:
+            continue
+        nearer = [_nearer_to_cross(own.cells[i], cross.cells[i]) for i in asked]
+        if known := [yes for yes in nearer if yes is not None]:
+            counts[group] = (sum(known), len(known))
+    if not counts:
+        return ()
+    each = ", ".join(f"{group} {yes} of {n}" for group, (yes, n) in counts.items())
+    yes, n = (sum(column) for column in zip(*counts.values(), strict=True))
+    return (f"The published {letter} lie nearer to “cross” in {yes} of {n} entries ({each}).",)
+
+
+def _nearer_to_cross(own: Cell, cross: Cell) -> bool | None:
+    if own.measured is None or cross.measured is None or cross.published is None:
+        return None
+    published = cross.published / 100
+    return abs(cross.measured.value - published) < abs(own.measured.value - published)
 
 
 def _excesses(lab: Lab, form: Form) -> list[Value]:
