@@ -7,7 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled)."""
+    """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled).
+
+    account: measures what stops us, told the ratio that was reached; asked only where the bar was missed.
+    """
 
     work: str
     peer: str
@@ -15,6 +18,7 @@ class Case:
     theirs: Callable[[], Any]
     bar: float
     share: float = 1.0
+    account: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -71,14 +71,16 @@ def race(case: Case, rounds: int) -> dict[str, Any]:
         for side, n, taken in zip(sides, often, times, strict=True):
             taken.append(seconds_per_call(side, n))
     ours, theirs = statistics.median(times[0]), statistics.median(times[1]) / case.share
+    ratio = theirs / ours
     return {
         "work": case.work,
         "peer": case.peer,
         "ours_ms": 1e3 * ours,
         "peer_ms": 1e3 * theirs,
-        "ratio": theirs / ours,
+        "ratio": ratio,
         "bar": case.bar,
-        "ok": theirs / ours >= case.bar,
+        "ok": ratio >= case.bar,
+        "account": case.account(ratio) if case.account and ratio < case.bar else "",
     }
 
 
@@ -153,6 +155,10 @@ def page(report: dict[str, Any]) -> str:
             f"| {row['work']} | {figure(row['ours_ms'])} | {row['peer']} | {figure(row['peer_ms'])} "
             f"| {figure(row['ratio'])}× | {row['bar']:g}× | {met} |"
         )
+    lines += [
+        "",
+        *(f"*{row['work']}* against {row['peer']}: {row['account']}" for row in report["rows"] if row.get("account")),
+    ]
     lines += [
         "",
         "## How cost grows",

@@ -22,6 +22,7 @@ LAYERS = [
     {"theory"},
     {"trace"},
     {"studies"},
+    {"audits"},
     {"papers"},
     {"reports"},
     {"api", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},

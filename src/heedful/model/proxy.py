@@ -8,7 +8,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from heedful.data.batch import Batch, PairBatch
@@ -70,6 +69,8 @@ def logistic_probe(train: EncodedSplit, validation: EncodedSplit, vocabulary: in
     Ten decades of C; ties in validation accuracy go to the strongest regularisation. Newton steps, since an optimiser
     that stops early is a second, hidden regularisation: L-BFGS to 1e-3 chose C = 10⁶ on SST, converged it is 10².
     """
+    from sklearn.linear_model import LogisticRegression  # here: it takes as long to import as torch
+
     X, X_validation = relative_counts(train, vocabulary), relative_counts(validation, vocabulary)
     best: tuple[float, float, LogisticRegression] | None = None
     for C in DECADES:
