@@ -141,7 +141,6 @@ def _transformer(embedding: int, hidden: int) -> ModelConfig:
 
 _UNKNOWN_WORDS = 0.5  # words without a vector start uniform in ± this, about as wide as the vectors
 _BILSTM, _TRANSFORMER = _bilstm(VECTOR_WIDTH, 128), _transformer(VECTOR_WIDTH, 128)
-_SHORT_GRID = (-10.0, -1.0, 0.0, 0.9)
 
 BUDGETS = {
     "smoke": Budget(
@@ -158,8 +157,8 @@ BUDGETS = {
     ),
     "quick": Budget(
         (
-            Corpus("IMDb", "imdb", 3, (3, 3), 50, 15, _SHORT_GRID, (), 2500, 1000, 200),
-            Corpus("20News", "20news-sport", 5, (4, 3), 50, 15, _SHORT_GRID),
+            Corpus("IMDb", "imdb", 3, (3, 3), 40, 10, (-1.0, 0.0, 0.9), (), 2000, 1000, 150),
+            Corpus("20News", "20news-sport", 5, (4, 3), 40, 10, (-10.0, -1.0, 0.0, 0.9)),
             Corpus("SST", "sst", 5, (3, 3), 200, 200, GRID, ALPHAS),
         ),
         _BILSTM,

@@ -122,9 +122,9 @@ BUDGETS = {
     "quick": Budget(
         plans=(
             Plan("SST", "sst", _ALL, SCALES, 5),
-            Plan("20News I", "20news-sport", ("DP", "DP-A", "AD", "mean"), SCALES, 5, _CUT),
-            Plan("20News I", "20news-sport", ("DP-L",), SCALES, 3, _CUT),
-            Plan("IMDB", "imdb", ("DP", "mean"), _FEW, 5, Sample(2500, 1000, 2000, 160)),
+            Plan("20News I", "20news-sport", ("DP", "mean"), SCALES, 5, _CUT),
+            Plan("20News I", "20news-sport", ("DP-L", "DP-A", "AD"), SCALES, 3, _CUT),
+            Plan("IMDB", "imdb", ("DP", "mean"), _FEW, 3, Sample(2500, 1000, 2000, 160)),
             Plan("20News II", "20news-three", ("DP", "mean"), _FEW, 5, _CUT),
         ),
         synthetic=(
