@@ -6,6 +6,7 @@ from pathlib import Path
 
 from heedful.data import corpora
 from heedful.data.corpora import Parts
+from heedful.data.eraser import eraser_movies
 from heedful.data.words import PLAIN, TokenRules
 
 
@@ -102,6 +103,15 @@ _AG_NEWS = _files(
     """
 49dfe6dfb241a3c88adf5c8f2664ff607353c2616ebe79988c5c24e45651912c 1034977 train10000_valMed.csv.gz
 8f2492849851f68c29295bea83a672fb394003ad922eda770bb9f5bb797b5241 749484 test.csv.gz
+""",
+)
+_ERASER = _files(
+    "eraser_movies",
+    """
+a916048fda96c39d67230bb467b7f793a1a70f5694d121a96b0f4eda956e3b64 3090345 docs.tar.gz
+9977dd20059e3cc1a466d6c2026ed306e8e7b0fae5052169a019723b2a0e007c 489276 train.jsonl.gz
+cb93dd4b3455fd26a20445405cff78005945ba01a36393165a405070aab919f1 45688 val.jsonl.gz
+8e16d917835b61df8b64c962c2c2fc2c3158ba2bf110bf8d2334176912bef031 124524 test.jsonl.gz
 """,
 )
 _SMS_SPAM = _files(
@@ -245,6 +255,16 @@ CATALOG: dict[str, Entry] = {
             _AMAZON,
             corpora.amazon,
             published_as="Amzn",
+        ),
+        Entry(
+            "eraser-movies",
+            "ERASER film reviews with the words that people marked (Zaidan & Eisner 2008; DeYoung et al. 2020)",
+            _SENTIMENT,
+            _POLARITY,
+            "Apache 2.0 (ERASER's code); none stated for the reviews",
+            "https://www.eraserbenchmark.com",
+            _ERASER,
+            eraser_movies,
         ),
     )
 }
