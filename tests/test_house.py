@@ -25,7 +25,7 @@ LAYERS = [
     {"audits"},
     {"papers"},
     {"reports"},
-    {"api", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},
+    {"api", "audit_cli", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -12,12 +12,16 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from heedful.api import audit as audit
     from heedful.api import claims as claims
     from heedful.api import load as load
     from heedful.api import preflight as preflight
     from heedful.api import report as report
     from heedful.api import reproduce as reproduce
     from heedful.api import study as study
+    from heedful.audits.following import Recorder as Recorder
+    from heedful.audits.result import AuditResult as AuditResult
+    from heedful.audits.trainer import TraceCallback as TraceCallback
     from heedful.config import ModelConfig as ModelConfig
     from heedful.config import StudyConfig as StudyConfig
     from heedful.config import TrainConfig as TrainConfig
@@ -31,14 +35,18 @@ if TYPE_CHECKING:
 __version__ = _version("heedful")
 
 _HOMES = {
+    "AuditResult": "heedful.audits.result",
     "Corpus": "heedful.data.corpus",
     "Estimate": "heedful.measure.uncertainty",
     "HeedfulError": "heedful.errors",
     "ModelConfig": "heedful.config",
+    "Recorder": "heedful.audits.following",
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",
     "Trace": "heedful.trace.store",
+    "TraceCallback": "heedful.audits.trainer",
     "TrainConfig": "heedful.config",
+    "audit": "heedful.api",
     "claims": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",

@@ -11,6 +11,9 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
 
 if TYPE_CHECKING:
+    from heedful.audits.network import Query
+    from heedful.audits.request import SplitName
+    from heedful.audits.result import AuditResult
     from heedful.papers.ledger import Entry
     from heedful.papers.results import Result
     from heedful.studies.preflight import Preflight
@@ -93,6 +96,73 @@ def report(run: Path | str, *, out: Path | str | None = None) -> Path:
     from heedful.reports.page import write_report
 
     return write_report(Path(run), out=None if out is None else Path(out))
+
+
+def audit(
+    model: Any,
+    data: Any = None,
+    *,
+    out: Path | str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    progress: bool = True,
+    command: str = "",
+    tokenizer: Any = None,
+    split: "SplitName | None" = None,
+    labels: dict[str, str] | None = None,
+    query: "Query | None" = None,
+    columns: dict[str, Any] | None = None,
+    **settings: Any,
+) -> "AuditResult":
+    """Ask whether a model's attention can be trusted as an explanation, and write the result and its page.
+
+    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data: as
+    for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out: the
+    audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
+    labels, query, columns: see `audits.request.open_request`. settings: any other of `AuditSettings`.
+
+    >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
+    >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
+    """
+    from heedful.audits.audit import AuditSettings, run_audit
+    from heedful.audits.request import open_request
+    from heedful.model.train import choose_device
+    from heedful.reports.audit_page import write_audit_page
+    from heedful.studies.progress import show_progress
+
+    chosen = AuditSettings(sample=sample, seed=seed, **settings)
+    of, on = _label_of(model), "its validation texts" if data is None else _label_of(data)
+    folder = Path(out) if out is not None else RUNS / f"audit-{run_name(of)}"
+    with (
+        open_request(
+            model,
+            data,
+            tokenizer=tokenizer,
+            split=split,
+            labels=labels,
+            query=query,
+            sample=sample,
+            seed=seed,
+            device=str(choose_device(device)),
+            **(columns or {}),
+        ) as request,
+        show_progress(enabled=progress) as (on_progress, on_stage),
+    ):
+        on_stage(f"auditing {of} on {on}")
+        result = run_audit(
+            request.subject,
+            request.passages,
+            out=folder,
+            settings=chosen,
+            rationales=request.rationales,
+            links=request.links,
+            model=of,
+            data=on,
+            on_progress=on_progress,
+        )
+    write_audit_page(result, folder / "report.html", command)
+    return result
 
 
 def reproduce(
@@ -191,3 +261,11 @@ def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _name(data: Any) -> str:
     return data.name if isinstance(data, Corpus | ParallelCorpus) else "dataset"
+
+
+def _label_of(thing: Any) -> str:
+    """What a model or data are called in an audit."""
+    if isinstance(thing, str | Path):
+        return str(thing)
+    named = getattr(getattr(thing, "config", None), "_name_or_path", "") or getattr(thing, "name", "")
+    return str(named) or type(thing).__name__

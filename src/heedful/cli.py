@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful import papers_cli, tokens_cli
+from heedful import audit_cli, papers_cli, tokens_cli
 from heedful.data_cli import app as data_app
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(data_app, name="data", help="List, describe, check and fetch corpora.")
+app.command()(audit_cli.audit)
 app.command()(papers_cli.reproduce)
 app.command()(papers_cli.claims)
 app.command()(tokens_cli.tokens)

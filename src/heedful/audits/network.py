@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ class Output:
     hidden: tuple[Float[Tensor, "B L D"], ...]
 
 
+@runtime_checkable
 class Network(Protocol):
     """A model that has been opened for an audit: eager attention, nothing else changed.
 

@@ -1,7 +1,7 @@
 """One prediction to be explained: the words that were read, and the output asked about."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,9 @@ class Passage:
 
     def __post_init__(self) -> None:
         if len(self.words) != len(self.special):
-            raise DataError(f"text {self.text}: {len(self.words)} words, but {len(self.special)} say if they are special")
+            raise DataError(
+                f"text {self.text}: {len(self.words)} words, but {len(self.special)} say if they are special"
+            )
         if len(self.pieces) != len(self.word):
             raise DataError(f"text {self.text}: {len(self.pieces)} pieces, but {len(self.word)} belong to words")
 
@@ -43,7 +45,7 @@ class Passage:
         array([0.3, 0.7])
         """
         summed = np.zeros((*values.shape[:-1], len(self.words)))
-        np.add.at(summed, (..., list(self.word)), values)
+        np.add.at(summed.T, list(self.word), values.T)
         return summed
 
     def without(self, keep: NDArray[np.bool_]) -> "tuple[int, ...]":
@@ -51,6 +53,7 @@ class Passage:
         return tuple(piece for piece, word in zip(self.pieces, self.word, strict=True) if keep[word])
 
 
+@runtime_checkable
 class Reader(Protocol):
     """Texts become passages: the tokeniser's side of a model.
 

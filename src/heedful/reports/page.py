@@ -10,37 +10,41 @@ import hashlib
 import re
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from heedful import __version__
+from heedful.audits.followed_run import FollowedRun
 from heedful.errors import RunError
 from heedful.files import write_text
-from heedful.reports import summary
+from heedful.reports import following, summary
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
-from heedful.reports.payload import study_payload
+from heedful.reports.payload import Payload, study_payload
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
 _BEFORE, _AFTER = ("data.js", "draw.js", "charts.js", "shades.js", "examples.js"), ("page.js",)
+_TEXTS = (*_BEFORE, "texts.js", "tokens.js", *_AFTER)
 _SCRIPTS = {  # each uses those before it
-    "classification": (*_BEFORE, "texts.js", "tokens.js", *_AFTER),
+    "classification": _TEXTS,
+    "following": _TEXTS,
     "translation": (*_BEFORE, "pairs.js", "matrices.js", "translations.js", *_AFTER),
 }
 
 
 def write_report(run: Path, *, out: Path | None = None) -> Path:
-    """Write the page of a finished run, whole or not at all, and say where it is."""
-    source = Run(run)
+    """Write the page of a finished study or of a followed training, whole or not at all, and say where it is."""
+    source, followed = Run(run), FollowedRun(run)
     target = out if out is not None else source.report_path
-    write_text(target, render_report(source))
+    write_text(target, render_following(followed) if followed.is_begun() else render_report(source))
     return target
 
 
 def render_report(run: Run) -> str:
-    """The page as text."""
+    """A study's page as text."""
     run.config()
     if not run.result_path.exists():
         raise RunError(
@@ -48,17 +52,12 @@ def render_report(run: Run) -> str:
         )
     result = StudyResult.load(run.result_path)
     payload = study_payload(run, result)
-    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS[result.task])
     command, about_command = summary.rerun(run)
-    template = environment().get_template("page.html.j2")
-    page = template.render(
-        policy=_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html(payload.content),
-        arrays=payload.arrays.packed(),
-        version=__version__,
+    return _laid_out(
+        "page.html.j2",
+        payload,
         result=result,
+        decisions=result.data.get("decisions"),
         agreements=summary.agreement_lines(result),
         terms=summary.terms(result),
         alignment=summary.alignment_sentences(result),
@@ -69,6 +68,40 @@ def render_report(run: Run) -> str:
         provenance=summary.provenance(run, result),
         command=command,
         about_command=about_command,
+    )
+
+
+def render_following(run: FollowedRun) -> str:
+    """The page of a followed training as text."""
+    probe, result = run.probe(), run.result()
+    return _laid_out(
+        "following.html.j2",
+        following.following_payload(run),
+        result=result,
+        labelled=bool(probe.right),
+        decisions=probe.decisions,
+        agreements=following.agreement_lines(result),
+        terms=summary.TERMS["classification"],
+        alignment=[],
+        has_paper=False,
+        data_facts=following.data_facts(probe),
+        training_facts=following.training_facts(result),
+        provenance=following.provenance(run),
+    )
+
+
+def _laid_out(template: str, payload: Payload, **words: Any) -> str:
+    """A template filled with its words, its numbers, and the scripts of its task."""
+    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS[payload.content["task"]])
+    laid = environment().get_template(template)
+    page = laid.render(
+        policy=_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        payload=json_for_html(payload.content),
+        arrays=payload.arrays.packed(),
+        version=__version__,
+        **words,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
 

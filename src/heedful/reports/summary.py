@@ -77,7 +77,7 @@ class Terms:
     answer: str
 
 
-_TERMS = {
+TERMS = {
     "classification": Terms("text", "texts", "text", "texts", "accuracy", "label"),
     "translation": Terms("sentence pair", "pairs", "output word", "output words", "token accuracy", "output word"),
 }
@@ -85,7 +85,7 @@ _TERMS = {
 
 def terms(result: StudyResult) -> Terms:
     """The terms of a study's task."""
-    return _TERMS[result.task]
+    return TERMS[result.task]
 
 
 def agreement_lines(result: StudyResult) -> list[AgreementLine]:
@@ -224,11 +224,18 @@ def plain_numbers(because: str) -> str:
 
     >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
     'A(α, β) 54\\xa0% (51–57), own, against no value at random'
+    >>> plain_numbers("the gain is -4% [-10%, 2%]")
+    'the gain is −4\\xa0% (−10 to 2)'
     """
     text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
-    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", "\\1% (\\2–\\3)", text)
+    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", _plain_interval, text)
     text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
     return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
+
+
+def _plain_interval(match: re.Match[str]) -> str:
+    value, low, high = (number.replace("-", "−") for number in match.groups())
+    return f"{value}% ({low} to {high})" if "−" in low + high else f"{value}% ({low}–{high})"
 
 
 def _architecture(config: StudyConfig) -> str:

@@ -41,10 +41,19 @@ def judge(agreements: Sequence[AgreementResult]) -> Verdict:
 
 
 def above_chance(row: AgreementResult) -> Answer:
-    """Yes when the whole interval lies above Â and above the matched shuffle; no when it lies below either."""
-    if row.estimate.low > row.random and row.excess.low > 0:
+    """Whether an agreement of a study lies above chance."""
+    return against_chance(row.estimate, row.random, row.excess)
+
+
+def against_chance(estimate: Estimate, random: float, excess: Estimate) -> Answer:
+    """Yes when the whole interval lies above Â and above the matched shuffle; no when it lies below either.
+
+    >>> against_chance(Estimate(0.5, 0.4, 0.6, 90), 0.1, Estimate(0.2, 0.1, 0.3, 90))
+    'yes'
+    """
+    if estimate.low > random and excess.low > 0:
         return "yes"
-    if row.estimate.high < row.random or row.excess.high < 0:
+    if estimate.high < random or excess.high < 0:
         return "no"
     return "unclear"
 
@@ -53,7 +62,7 @@ def _above_chance(question: str, rows: Sequence[AgreementResult]) -> Question:
     answers = {above_chance(row) for row in rows}
     answer = answers.pop() if len(answers) == 1 else "unclear"
     numbers = "; ".join(
-        f"{row.name} {_percent(row.estimate)} ({row.convention}) against {row.random:.0%} at random "
+        f"{row.name} {with_interval(row.estimate)} ({row.convention}) against {row.random:.0%} at random "
         f"and {row.shuffle.value:.0%} for other texts of the same length"
         for row in rows
     )
@@ -66,11 +75,16 @@ def _lower(question: str, lesser: AgreementResult, greater: AgreementResult) -> 
         answer = "yes"
     elif lesser.estimate.low > greater.estimate.high:
         answer = "no"
-    numbers = f"{lesser.name} {_percent(lesser.estimate)} against {greater.name} {_percent(greater.estimate)}"
+    numbers = f"{lesser.name} {with_interval(lesser.estimate)} against {greater.name} {with_interval(greater.estimate)}"
     return Question(question, answer, numbers)
 
 
-def _percent(estimate: Estimate) -> str:
+def with_interval(estimate: Estimate) -> str:
+    """An estimate in whole percents, as verdicts say it.
+
+    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
+    '54% [51%, 57%]'
+    """
     return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
 
 

@@ -3,13 +3,15 @@
 /** Own and cross of each pair beside one another, with chance and the paper. */
 function drawAgreements(holder, width) {
   const keys = [...new Set(page.agreements.map((a) => a.key))];
+  const conventions = [...new Set(page.agreements.map((a) => a.convention))];
+  const called = (a) => (conventions.length > 1 ? `${a.convention}  ` : "");
   const wide = width > 640;
   const left = 98, right = wide ? 168 : 12, top = 56, row = wide ? 46 : 42;
   const height = top + row * keys.length + 42;
   const highest = Math.max(...page.agreements.map((a) => a.high), ...Object.values(page.paper), page.random);
   const most = Math.min(1, Math.ceil(highest * 10 + 0.2) / 10);
   const x = (share) => left + (share / most) * (width - left - right);
-  const svg = picture(holder, width, height, "Agreements, own and cross, with their intervals and chance; the table below has the numbers");
+  const svg = picture(holder, width, height, `Agreements${conventions.length > 1 ? ", own and cross," : ""} with their intervals and chance; the table below has the numbers`);
   for (let tick = 0; tick <= most + 1e-9; tick += most > 0.5 && !wide ? 0.2 : 0.1) {
     shape(svg, "line", { class: "grid", x1: x(tick), x2: x(tick), y1: top - 8, y2: height - 38 });
     shape(svg, "text", { class: "soft", x: x(tick), y: height - 20, "text-anchor": "middle" }, `${Math.round(100 * tick)}`);
@@ -27,11 +29,11 @@ function drawAgreements(holder, width) {
       shape(group, "line", { class: `whisker ${a.convention}`, x1: x(a.low), x2: x(a.high), y1: at, y2: at });
       if (a.shuffle !== null) shape(group, "line", { class: "shuffle", x1: x(a.shuffle), x2: x(a.shuffle), y1: at - 6, y2: at + 6 });
       dot(group, a.convention, x(a.value), at);
-      if (wide) shape(svg, "text", { class: "soft", x: width - right + 14, y: at + 4 }, `${a.convention}  ${percent(a.value)} (${range(a.low, a.high)})`);
+      if (wide) shape(svg, "text", { class: "soft", x: width - right + 14, y: at + 4 }, `${called(a)}${percent(a.value)} (${range(a.low, a.high)})`);
     });
     if (key in page.paper) cross(svg, x(page.paper[key]), y);
   });
-  const entries = [["own", (g) => dot(g, "own", 6, -4)], ["cross", (g) => dot(g, "cross", 6, -4)],
+  const entries = [...(conventions.length > 1 ? conventions.map((name) => [name, (g) => dot(g, name, 6, -4)]) : []),
     ["shuffle", (g) => shape(g, "line", { class: "shuffle", x1: 6, x2: 6, y1: -10, y2: 2 })],
     ["random Â", (g) => shape(g, "line", { class: "random", x1: 6, x2: 6, y1: -12, y2: 4 })]];
   if (Object.keys(page.paper).length) entries.push(["the paper’s", (g) => cross(g, 6, -4)]);
@@ -161,7 +163,7 @@ function byKind(curves) {
 
 function drawCurves() {
   const accuracies = page.accuracy.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
-  lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each model over training`, {
+  if (page.accuracy.length) lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each model over training`, {
     series: byKind(page.accuracy),
     references: page.references.map((r) => ({ ...r, title: { "bag-of-words proxy": "proxy", "logistic regression": "logistic", "most frequent label": "majority" }[r.title] ?? r.title })),
     low: Math.floor(Math.min(...accuracies) * 10) / 10,
@@ -183,6 +185,11 @@ function drawCurves() {
   lineChart(document.getElementById("entropy-chart"), "Normalised entropy of attention over training", {
     series: [{ label: "H̃(α)", colour: 0, lines: [page.entropy] }], low: 0, high: 1,
   });
+  if (page.special_share) {
+    lineChart(document.getElementById("special-chart"), "Share of attention on special tokens over training", {
+      series: [{ label: "special", colour: 0, lines: [page.special_share] }], low: 0, high: 1,
+    });
+  }
   if (page.bleu) {
     const most = Math.max(...page.bleu.flatMap((m) => m.values));
     lineChart(document.getElementById("bleu-chart"), "BLEU of each model over training", {

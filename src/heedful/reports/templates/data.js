@@ -3,7 +3,8 @@
 
 const page = JSON.parse(document.getElementById("payload").textContent);
 const TERMS = {
-  classification: { rows: "texts", accuracy: "accuracy" },
+  classification: { rows: "texts", accuracy: "accuracy", shown: "validation texts" },
+  following: { rows: "texts", accuracy: "accuracy", shown: "probe texts" },
   translation: { rows: "output words", accuracy: "token accuracy" },
 }[page.task];
 const state = { step: page.steps.length - 1 };

@@ -76,6 +76,7 @@ class ExampleList {
       [this.model, this.beside, this.visible] = [named(model.value), named(beside.value), this.many];
       this.render();
     };
+    for (const select of [model, beside]) select.parentElement.hidden = page.models.length === 1;
     const tools = document.getElementById("example-tools");
     tools.addEventListener("submit", (event) => event.preventDefault());
     tools.addEventListener("change", again);

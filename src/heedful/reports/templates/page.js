@@ -45,9 +45,9 @@ function showPlayer() {
   onStep((place) => {
     slider.value = place;
     slider.setAttribute("aria-valuetext", `step ${steps(page.steps[place])}`);
-    const accuracy = standard.values[standard.steps.indexOf(page.steps[place])];
+    const accuracy = standard?.values[standard.steps.indexOf(page.steps[place])];
     text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`,
-      accuracy === undefined ? "" : ` · accuracy ${percent(accuracy)} (seed ${standard.seed})`);
+      accuracy === undefined ? "" : ` · accuracy ${percent(accuracy)}` + ("seed" in standard ? ` (seed ${standard.seed})` : ""));
   });
 }
 

@@ -6,6 +6,9 @@ const QUANTITIES = [
   { name: "delta", array: "delta", letter: "Δ" },
 ];
 
+/** Which label β, Δ and the probabilities speak of. */
+const asked = page.texts.label.includes(null) ? "predicted" : "correct";
+
 let shades = {};
 
 /** The colour of every level a quantity can have, for one model, on scales that all models share. */
@@ -84,7 +87,7 @@ class Texts extends ExampleList {
   card(text) {
     const node = element("article", { class: "example", "aria-labelledby": `text-${text.i}` });
     const head = element("h3", { id: `text-${text.i}`, text: `Text ${text.index + 1} ` });
-    head.append(element("span", { dir: "auto", text: `labelled ${page.labels[text.label]}` }));
+    if (text.label !== null) head.append(element("span", { dir: "auto", text: `labelled ${page.labels[text.label]}` }));
     const sides = this.models.map((model) => this.side(text, model));
     const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
     const readout = element("p", { class: "readout" });
@@ -103,7 +106,7 @@ class Texts extends ExampleList {
     const node = element("div");
     if (this.beside) node.append(element("h4", { text: model.title }));
     const guess = element("span"), where = element("span"), course = element("span");
-    const spark = this.spark(course, model, text, "Probability of the correct label over training");
+    const spark = this.spark(course, model, text, `Probability of the ${asked} label over training`);
     node.append(element("p", { class: "state" }, guess, course, where));
     const strips = this.quantities.map((quantity) => {
       const words = element("p", { class: "words", dir: "auto" });
@@ -131,10 +134,10 @@ class Texts extends ExampleList {
 
   showSide(text, { model, guess, where, spark, strips }, place) {
     const predicted = this.at(model, "prediction", place, text);
-    const right = predicted === text.label;
+    const known = text.label !== null, right = !known || predicted === text.label;
+    const says = `predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${percent(this.probability(model, place, text), 0)}`;
     guess.replaceChildren(
-      element("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }),
-      `: predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${percent(this.probability(model, place, text), 0)}`);
+      ...(known ? [element("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }), ": "] : []), says);
     spark(place);
     let top = -1;
     if (this.attends(model)) {
@@ -222,15 +225,15 @@ function drawKey(dark) {
   const levels = [0, 0.25, 0.5, 0.75, 1];
   document.getElementById("key").replaceChildren(
     element("span", {}, "α: no weight", rampStrip(dark, levels.map((a) => ["alpha", a])), "all the weight"),
-    element("span", {}, "β, Δ: against the correct label (underlined)",
+    element("span", {}, `β, Δ: against the ${asked} label (underlined)`,
       rampStrip(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])]), "for it"),
     element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"),
-    element("span", {}, element("span", { class: "w rare", text: "word" }), " a rare word, unknown to the model"));
+    ...(page.special.includes("unknown") ? [element("span", {}, element("span", { class: "w rare", text: "word" }), " a rare word, unknown to the model")] : []));
 }
 
 function showExamples(arrays) {
   const n = page.texts.index.length, all = page.texts.of;
   new Texts(arrays).start(
-    (n < all ? `${n} of the ${steps(all)} validation texts, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation texts, unlike ones beside one another. `) +
+    (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so that rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones beside one another. `) +
     "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.");
 }

@@ -16,7 +16,7 @@ function showTokens(arrays) {
   const more = document.getElementById("more-tokens");
   let all = false;
   document.getElementById("tokens-intro").textContent =
-    `Words that occur ${least} times or more in the validation texts, at the slider’s step, over ${seeds} seeds. n·α is a word’s attention relative to an equal share: 1 under uniform attention, whatever the text’s length. Mean β is how surely the word alone gives the correct label.`;
+    `Words that occur ${least} times or more in the ${TERMS.shown}, at the slider’s step${seeds > 1 ? `, over ${seeds} seeds` : ""}. n·α is a word’s attention relative to an equal share: 1 under uniform attention, whatever the text’s length. Mean β is how surely the word alone gives the ${asked} label.`;
 
   const rows = () => words.map((word, i) => {
     const at = state.step * words.length + i;

@@ -1,0 +1,108 @@
+"""Which words a prediction depends on, by four accounts; and which hidden states of each layer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.audits.asking import Batch, Numbers, Subject, chosen, numbers
+from heedful.audits.maps import asked, shares
+from heedful.audits.names import DELETION, GRADIENT, INTEGRATED, PRODUCT
+from heedful.audits.passage import Passage
+from heedful.errors import MissingExtraError
+from heedful.measure.importance_batch import Importance
+from heedful.measure.importance_captum import integrated_gradients
+from heedful.measure.importance_forward import Forward
+
+
+@dataclass(frozen=True)
+class Importances:
+    """Rows of the words asked about that sum to 1, one per passage: of the inputs by name, of hidden states by layer.
+
+    A row that is `undefined` belongs to a prediction that nothing matters to.
+    """
+
+    inputs: dict[str, Importance]
+    hidden: tuple[Importance, ...]
+
+
+def importances(
+    subject: Subject, passages: Sequence[Passage], *, steps: int = 50, include_special: bool = False
+) -> Importances:
+    """Importance of words for the output that each passage asks about.
+
+    gradient               Σ ‖∂ŷ/∂e‖₂ over the pieces of a word
+    gradient × input       |Σ e · ∂ŷ/∂e|
+    integrated gradients   |Σ ∫ e · ∂ŷ/∂e|, from embeddings of 0, at `steps` points; left out where that is 0, or
+                           where captum is not installed
+    leave one out          |ŷ − ŷ without the word|, the rest read anew; 0 of special words, which always stay
+    hidden gradient        Σ ‖∂ŷ/∂h‖₂ of each layer's states
+    """
+
+    def share(rows: Sequence[Numbers]) -> Importance:
+        return shares(passages, rows, include_special=include_special)
+
+    found = subject.ask(passages, lambda batch: _gradients(subject, batch), gradients=True)
+    inputs = {GRADIENT: share([row[0] for row in found]), PRODUCT: share([row[1] for row in found])}
+    integrated = _integrated(subject, passages, steps) if steps else None
+    if integrated is not None:
+        inputs[INTEGRATED] = share(integrated)
+    inputs[DELETION] = share(leave_one_out(subject, passages))
+    layers = range(2, len(found[0]))
+    return Importances(inputs, tuple(share([row[layer] for row in found]) for layer in layers))
+
+
+def leave_one_out(subject: Subject, passages: Sequence[Passage]) -> list[Numbers]:
+    """|ŷ − ŷ_{−w}| of every word; 0 of special words, and of a word that is all there is."""
+    whole = [np.ones(len(passage.words), dtype=bool) for passage in passages]
+    rows = [(i, word) for i, passage in enumerate(passages) for word in np.flatnonzero(asked(passage))]
+    without = [np.arange(len(whole[i])) != word for i, word in rows]
+    predicted = subject.predict(passages, whole)
+    shortened = subject.predict([passages[i] for i, _ in rows], without)
+    result = [np.zeros(len(passage.words)) for passage in passages]
+    for (i, word), y in zip(rows, shortened, strict=True):
+        result[i][word] = 0.0 if np.isnan(y) else abs(predicted[i] - y)
+    return result
+
+
+def _gradients(subject: Subject, batch: Batch) -> list[Numbers]:
+    """Of every passage: its words' gradient, gradient × input, and hidden gradient of each layer, by one backward."""
+    embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
+    output = subject.run(batch, embedded)
+    wanted = (embedded, *output.hidden)
+    gradients = _gradient(chosen(output.probabilities, batch), wanted)
+    norms = [numbers(torch.linalg.vector_norm(gradient, dim=-1)) for gradient in gradients]
+    product = numbers((embedded * gradients[0]).sum(-1))
+    rows = np.stack([norms[0], product, *norms[1:]], axis=1)
+    return [passage.words_of(row) for passage, row in zip(batch.passages, rows, strict=True)]
+
+
+def _gradient(of: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
+    """∂(sum)/∂wanted; 0 where the one does not depend on the other."""
+    linked = [of.requires_grad and tensor.requires_grad for tensor in wanted]
+    inputs = [tensor for tensor, is_linked in zip(wanted, linked, strict=True) if is_linked]
+    found = iter(torch.autograd.grad(of.sum(), inputs, materialize_grads=True) if inputs else ())
+    return [
+        next(found) if is_linked else torch.zeros_like(tensor) for tensor, is_linked in zip(wanted, linked, strict=True)
+    ]
+
+
+def _integrated(subject: Subject, passages: Sequence[Passage], steps: int) -> list[Numbers] | None:
+    def answer(batch: Batch) -> list[Numbers]:
+        def predict(embedded: Tensor, mask: Tensor, text: Tensor) -> Tensor:
+            some = tuple(batch.passages[i] for i in text.tolist())
+            before = None if batch.before is None else batch.before[text]
+            return subject.run(Batch((), some, batch.pieces[text], before), embedded).probabilities
+
+        forward = Forward.closed(subject.network.embed, predict, subject.network.modules)
+        mask = torch.ones_like(batch.pieces, dtype=torch.bool)
+        limit = max(1, subject.max_tokens // 4)
+        rows = integrated_gradients(forward, batch.pieces, mask, steps=steps, targets=batch.targets, max_tokens=limit)
+        return [passage.words_of(rows.row(b)) for b, passage in enumerate(batch.passages)]
+
+    try:
+        return subject.ask(passages, answer, gradients=True)
+    except MissingExtraError:
+        return None

@@ -1,0 +1,196 @@
+"""A model and data, as a user names them, become a subject, its passages, and what people said about them.
+
+Models: a Hugging Face model, folder or Hub id; one of our own runs; a `Subject` made in Python. Data: whatever
+`open_data` opens; a folder laid out as in ERASER, whose marked words come along; of a run, its own validation texts.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from heedful.audits.asking import Subject
+from heedful.audits.network import Query
+from heedful.audits.passage import Passage
+from heedful.audits.plausible import Rationales
+from heedful.audits.rationales import marked_words
+from heedful.data.alignments import Alignment
+from heedful.data.catalog import data_directory
+from heedful.data.corpus import Corpus
+from heedful.data.eraser import MOVIES, is_eraser, read_marked
+from heedful.data.open import open_data
+from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.errors import ConfigError, DataError
+
+SplitName = Literal["train", "validation", "test"]
+Data = Corpus | ParallelCorpus | Path
+Names = Mapping[str, str]
+Pick = Callable[[Sequence[Any]], list[Any]]
+_NUMBERED = re.compile(r"LABEL_\d+")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `run_audit` takes; rationales and links are None where the data have none."""
+
+    subject: Subject
+    passages: Sequence[Passage]
+    rationales: Rationales | None = None
+    links: Mapping[int, Alignment] | None = None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts by number, the name of each one's label, and of some the words that people marked."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    marks: Mapping[int, Any] = field(default_factory=dict)
+
+
+@contextmanager
+def open_request(
+    model: Any,
+    data: Any = None,
+    *,
+    tokenizer: Any = None,
+    split: SplitName | None = None,
+    labels: Names | None = None,
+    query: Query | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    **columns: Any,
+) -> Iterator[Request]:
+    """Open the model, read the data by its tokeniser, and close the model again.
+
+    split: which texts; unless said, the test set where there is one. labels: the model's name for each label of the
+    data, where they differ. sample: how many texts are read. columns: `text`, `label`, `target` … as for `open_data`.
+    """
+    pick = _sampler(sample, seed)
+    corpus = None if data is None else _opened(data, columns)
+    if _is_run(model):
+        yield _of_run(model, corpus, split, labels, pick)
+    elif corpus is None:
+        raise ConfigError(
+            "an audit needs data: a corpus by name, a file of your own, or a folder laid out as in ERASER"
+        )
+    elif isinstance(model, Subject):
+        yield _classified(model, _texts(corpus, split), labels, pick)
+    elif isinstance(corpus, ParallelCorpus):
+        from heedful.audits.sequence import open_translator
+
+        with open_translator(model, tokenizer, device=device) as (translator, reader):
+            yield _translated(translator, reader, _part(corpus, split), pick)
+    else:
+        from heedful.audits.hugging_face import open_classifier
+
+        with open_classifier(model, tokenizer, device=device, query=query) as (classifier, reader):
+            yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
+
+
+def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> Request:
+    from heedful.audits.own import open_run, validation_passages
+
+    network, reader = open_run(model)
+    subject = Subject(network, reader)
+    if corpus is None:
+        return Request(subject, pick(validation_passages(model, reader)))
+    return _classified(subject, _texts(corpus, split), labels, pick)
+
+
+def _is_run(model: Any) -> bool:
+    return isinstance(model, str | Path) and (Path(model) / "config.toml").is_file()
+
+
+def _opened(data: Any, columns: Mapping[str, Any]) -> Data:
+    """A corpus; or the folder of one whose texts have marked words."""
+    if data == "eraser-movies":
+        open_data(data)  # its checksums
+        return data_directory() / "eraser_movies"
+    if isinstance(data, str | Path) and is_eraser(Path(data)):
+        return Path(data)
+    return open_data(
+        data, columns.get("target"), **{k: v for k, v in columns.items() if k != "target" and v is not None}
+    )
+
+
+def _texts(corpus: Data, split: SplitName | None) -> Texts:
+    if isinstance(corpus, ParallelCorpus):
+        raise DataError(f"{corpus.name} holds sentence pairs; a classifier is audited on texts with labels")
+    if isinstance(corpus, Path):
+        marked = read_marked(corpus, {None: "test", "validation": "val"}.get(split) or str(split))
+        names = MOVIES if set(marked.labels) <= set(MOVIES) else tuple(sorted(set(marked.labels)))
+        return Texts(marked.texts, marked.labels, names, {i: marked.mask(i) for i in range(len(marked))})
+    part = _part(corpus, split)
+    return Texts(part.texts, tuple(corpus.labels[i] for i in part.labels), corpus.labels)
+
+
+def _part(corpus: Any, split: SplitName | None) -> Any:
+    """The texts asked for; unless said, the test set, or the validation set where there is none."""
+    chosen = getattr(corpus, split) if split else corpus.test if len(corpus.test) else corpus.validation
+    if not len(chosen):
+        raise DataError(f"{corpus.name} has no {split or 'test or validation'} texts; choose another --split")
+    return chosen
+
+
+def _classified(subject: Subject, data: Texts, labels: Names | None, pick: Pick) -> Request:
+    named = match_labels(subject.reader.labels, data.names, labels)
+    passages = [subject.reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
+    marks = {
+        passage.text: marked_words(passage, data.texts[passage.text].split(), data.marks[passage.text])
+        for passage in passages
+        if passage.text in data.marks
+    }
+    return Request(subject, passages, marks or None)
+
+
+def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> Request:
+    from heedful.audits.sequence import output_passages
+
+    chosen = pick(range(len(split)))
+    passages = [p for i in chosen for p in output_passages(network, reader, i, split.sources[i], split.targets[i])]
+    links = None if split.alignments is None else {i: split.alignments[i] for i in chosen}
+    return Request(Subject(network, reader), passages, links=links)
+
+
+def _sampler(sample: int | None, seed: int) -> Pick:
+    def pick(things: Sequence[Any]) -> list[Any]:
+        drawn = np.random.default_rng(seed).permutation(len(things))[:sample]
+        return [things[int(i)] for i in np.sort(drawn)]
+
+    return pick
+
+
+def match_labels(ours: Sequence[str], theirs: Sequence[str], given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The model's name for each label of the data: as given, by name (case aside, or its beginning), or by number.
+
+    >>> match_labels(("NEGATIVE", "POSITIVE"), ("negative", "positive"))
+    {'negative': 'NEGATIVE', 'positive': 'POSITIVE'}
+    >>> match_labels(("LABEL_0", "LABEL_1"), ("bad", "good"))
+    {'bad': 'LABEL_0', 'good': 'LABEL_1'}
+    """
+    if given is not None:
+        wrong = [name for name in given.values() if name not in ours] + [name for name in given if name not in theirs]
+        if wrong or set(theirs) - set(given):
+            raise ConfigError(f"labels must give each of {', '.join(theirs)} one of {', '.join(ours)}")
+        return dict(given)
+    alike = {name: [own for own in ours if _same_name(name, own)] for name in theirs}
+    if all(len(found) == 1 for found in alike.values()):
+        return {name: found[0] for name, found in alike.items()}
+    if len(ours) == len(theirs) and all(_NUMBERED.fullmatch(name) for name in ours):
+        return dict(zip(theirs, ours, strict=True))
+    raise ConfigError(
+        f"the model's labels are {', '.join(ours) or 'none'}, the data's {', '.join(theirs)}; "
+        "say which is which: --labels data=model,…"
+    )
+
+
+def _same_name(a: str, b: str) -> bool:
+    a, b = a.casefold(), b.casefold()
+    return a.startswith(b) or b.startswith(a)

@@ -1,0 +1,167 @@
+"""What an audit came to: frozen dataclasses that save, load, and turn into tables."""
+
+import html
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.config import from_mapping
+from heedful.errors import MissingExtraError
+from heedful.files import read_json, without_nan, write_json
+from heedful.measure.uncertainty import Estimate
+from heedful.studies.result import Verdict
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Score:
+    """The mean of one quantity over passages, its interval over texts.
+
+    tau, random tau (of a random model), agreement, shuffled agreement and excess agreement: of a map (or importance)
+    against an importance. entropy: of a map. comprehensiveness, sufficiency, token f1, auprc: of a map, an importance
+    or random order. tvd, flip: of predictions under permuted or uniform attention, against where it was changed.
+    adversary: Jensen–Shannon divergence of another map that gives the same prediction. aer: of a map or importance.
+    """
+
+    quantity: str
+    of: str
+    against: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Whether two things differ on the same texts: the mean of first − second, tested and corrected for how many."""
+
+    quantity: str
+    first: str
+    second: str
+    difference: Estimate
+    p: float
+    corrected: float
+
+
+@dataclass(frozen=True)
+class LabelCount:
+    """How many of the passages have a label, and how many were given it."""
+
+    name: str
+    gold: int
+    predicted: int
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One value for each word of an example."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A passage to look at: its words, what the model made of it, the headline map and all importances.
+
+    rationale: which words people marked, where they did.
+    """
+
+    text: int
+    words: tuple[str, ...]
+    output: str
+    label: str | None
+    probability: float
+    map: tuple[float, ...]
+    importances: tuple[Weights, ...]
+    rationale: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Everything an audit measured; `result.json` is this and nothing else.
+
+    wordless: passages that had nothing to explain and were left out. cut: passages that lost pieces to truncation, and
+    cut_pieces how many. headline: the map that the verdict is about. accuracy: None where no label is known.
+    random_agreement: what a word drawn at random would agree. rationale_percent: the share of words that explanations
+    mark when they are compared with people's.
+    """
+
+    settings: dict[str, Any]
+    fingerprint: str
+    layers: int
+    heads: int
+    query: str
+    headline: str
+    texts: int
+    passages: int
+    cut: int
+    cut_pieces: int
+    labels: tuple[LabelCount, ...]
+    accuracy: Estimate | None
+    random_agreement: float
+    rationale_percent: int | None
+    scores: tuple[Score, ...]
+    contrasts: tuple[Contrast, ...]
+    verdict: Verdict
+    examples: tuple[Example, ...]
+    model: str = ""
+    data: str = ""
+    wordless: int = 0
+    format: int = FORMAT
+
+    def score(self, quantity: str, of: str, against: str = "") -> Estimate:
+        """The estimate of that name, such as `score("tau", "layer 2", "leave one out")`."""
+        found = find(self.scores, quantity, of, against)
+        if found is None:
+            there = [f"{s.of}/{s.against}" for s in self.scores if s.quantity == quantity]
+            known = there or sorted({s.quantity for s in self.scores})
+            raise KeyError(f"{quantity} of {of!r} against {against!r} was not measured; there are {', '.join(known)}")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        return plain
+
+    def save(self, path: Path | str) -> None:
+        """Write as JSON, whole or not at all."""
+        write_json(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "AuditResult":
+        """Read what `save` wrote."""
+        return from_mapping(cls, read_json(Path(path)), where=str(path))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row per score."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
+        return pandas.DataFrame([score_row(score) for score in self.scores])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (q.question, q.answer, q.because)) + "</tr>"
+            for q in self.verdict.questions
+        )
+        head = "<tr><th>question</th><th>answer</th><th>because</th></tr>"
+        return f"<p>{html.escape(self.verdict.sentence)}</p><table>{head}{body}</table>"
+
+
+def find(scores: tuple[Score, ...], quantity: str, of: str, against: str = "") -> Estimate | None:
+    """The estimate of that name, if it was measured.
+
+    >>> find((Score("entropy", "mean", "", Estimate(0.5, 0.4, 0.6, 9)),), "entropy", "mean").value
+    0.5
+    """
+    wanted = (quantity, of, against)
+    return next((s.estimate for s in scores if (s.quantity, s.of, s.against) == wanted), None)
+
+
+def score_row(score: Score) -> dict[str, Any]:
+    """One score as a flat row of a table."""
+    return {"quantity": score.quantity, "of": score.of, "against": score.against, **asdict(score.estimate)}

@@ -1,0 +1,111 @@
+"""Attention intercepted, whatever the architecture: every softmax of four axes is seen, and another can take its place.
+
+Nothing is patched: the tap is a mode of torch's, and closed when its `with` block ends. Which softmax belongs to which
+layer is found out by comparing them with the attention that a model returns (`find_taps`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from heedful.audits.network import Change
+from heedful.errors import DataError
+
+Attention = tuple[Float[Tensor, "B H Q L"], ...]
+SOFTMAX = {F.softmax, torch.softmax, torch.special.softmax, Tensor.softmax}
+
+
+class Tap(TorchFunctionMode):
+    """While it is entered, the k-th softmax of four axes is what `change(k, α)` makes of it; `count` is how many came.
+
+    >>> scores = torch.zeros(1, 1, 2, 4)
+    >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
+    ...     F.softmax(scores, dim=-1)[0, 0, 1], torch.ones(3).softmax(0).ndim, tap.count
+    (tensor([0., 1., 0., 0.]), 1, 1)
+    """
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self.change = change
+        self.count = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Called by torch in place of each of its functions."""
+        result = func(*args, **(kwargs or {}))
+        if func not in SOFTMAX or result.ndim != 4:
+            return result
+        changed = self.change(self.count, result)
+        self.count += 1
+        if changed.shape != result.shape:
+            raise DataError(
+                f"an attention of shape {tuple(changed.shape)} cannot stand in for one of {tuple(result.shape)}"
+            )
+        return changed.to(result)
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Where a model makes its attention: `layer` of each softmax that is one, and how many softmaxes there are."""
+
+    layer: Mapping[int, int]
+    count: int
+
+    def run(self, forward: Callable[[], Any], change: Change) -> Any:
+        """`forward()` with what `change(layer, α)` gives in place of every layer's attention."""
+        with Tap(lambda k, alpha: change(self.layer[k], alpha) if k in self.layer else alpha) as tap:
+            result = forward()
+        if tap.count != self.count:
+            raise DataError(
+                f"the model made {tap.count} attentions of this input, but {self.count} of a shorter one; "
+                "it cannot be said which of them to change"
+            )
+        return result
+
+
+def find_taps(attention: Callable[[], Attention]) -> Taps | None:
+    """Which softmax is which layer's attention, or None if that cannot be told or another put there is not returned.
+
+    attention: calls the model and gives what it says its attention was; called twice.
+
+    >>> scores = torch.arange(8.0).view(1, 1, 2, 4)
+    >>> find_taps(lambda: ((2 * scores).softmax(-1), scores.softmax(-1))).layer
+    {0: 0, 1: 1}
+    >>> find_taps(lambda: (scores.exp() / scores.exp().sum(-1, keepdim=True),)) is None
+    True
+    """
+    seen: list[Tensor] = []
+
+    def record(k: int, alpha: Tensor) -> Tensor:
+        seen.append(alpha)
+        return alpha
+
+    with Tap(record):
+        returned = attention()
+    layer = _matched(seen, returned)
+    if layer is None:
+        return None
+    taps = Taps(layer, len(seen))
+    uniform = [torch.full_like(alpha, 1 / alpha.shape[-1]) for alpha in returned]
+    put = taps.run(attention, lambda k, alpha: uniform[k])
+    return taps if all(map(torch.equal, put, uniform)) else None
+
+
+def _matched(seen: Sequence[Tensor], returned: Attention) -> dict[int, int] | None:
+    """The layers in order, each the first softmax after the one before it that has the layer's values."""
+    layer: dict[int, int] = {}
+    for k, alpha in enumerate(seen):
+        if len(layer) < len(returned) and torch.equal(alpha, returned[len(layer)]):
+            layer[k] = len(layer)
+    return layer if len(layer) == len(returned) else None

@@ -1,0 +1,207 @@
+"""Plain answers from numbers: may this model's attention be shown as an explanation?"""
+
+import math
+from collections.abc import Callable
+
+from heedful.audits.names import DELETION, EVERYWHERE, RANDOM, layer_name
+from heedful.audits.result import Contrast, Score, find
+from heedful.measure.uncertainty import Estimate
+from heedful.studies.result import Answer, Question, Verdict
+
+MOVES = 0.05  # total variation of predictions under permuted attention from which attention moves them
+FAR = math.log(2) / 2  # Jensen–Shannon divergence from which another map is another explanation
+NEGLIGIBLE_TAU = 0.05  # an agreement that surely lies below this is none
+NEGLIGIBLE_DROP = 0.01  # so is a fall in probability
+
+
+def judge(
+    scores: tuple[Score, ...],
+    contrasts: tuple[Contrast, ...],
+    *,
+    headline: str,
+    layers: int,
+    random_agreement: float,
+) -> Verdict:
+    """Answer the fixed questions and say in one sentence what follows; each answer is drawn from its numbers alone.
+
+    >>> judge((), (), headline="layer 1", layers=1, random_agreement=0.2).questions[0].answer
+    'unclear'
+    """
+    of = _Evidence(scores, contrasts, headline)
+    questions = (
+        _moves(of),
+        _agrees(of, random_agreement),
+        _trained(of),
+        _needs(of),
+        _another(of),
+        _layers(of, layers),
+    )
+    return Verdict(_sentence(*(question.answer for question in questions)), questions)
+
+
+def above(estimate: Estimate, negligible: float) -> Answer:
+    """Yes where the whole interval lies above 0; no where it reaches 0 and lies below what is worth having.
+
+    >>> above(Estimate(0.1, 0.05, 0.2, 9), 0.05), above(Estimate(0.01, -0.01, 0.03, 9), 0.05)
+    ('yes', 'no')
+    """
+    return "yes" if estimate.low > 0 else "no" if estimate.high < negligible else "unclear"
+
+
+def beyond(estimate: Estimate, threshold: float) -> Answer:
+    """Yes where the whole interval lies above a threshold, no where it lies below.
+
+    >>> beyond(Estimate(0.1, 0.04, 0.2, 9), 0.05)
+    'unclear'
+    """
+    return "yes" if estimate.low > threshold else "no" if estimate.high < threshold else "unclear"
+
+
+class _Evidence:
+    """What was measured of the headline map, by name."""
+
+    def __init__(self, scores: tuple[Score, ...], contrasts: tuple[Contrast, ...], headline: str) -> None:
+        self.scores, self.contrasts, self.headline = scores, contrasts, headline
+
+    def score(self, quantity: str, of: str, against: str = "") -> Estimate | None:
+        return find(self.scores, quantity, of, against)
+
+    def contrast(self, quantity: str, second: str) -> Estimate | None:
+        return next((c.difference for c in self.contrasts if (c.quantity, c.second) == (quantity, second)), None)
+
+
+def _answered(
+    question: str, estimate: Estimate | None, unasked: str, answer: Callable[[Estimate], tuple[Answer, str]]
+) -> Question:
+    if estimate is None:
+        return Question(question, "unclear", f"not asked: {unasked}")
+    if estimate.n == 0:
+        return Question(question, "unclear", "not one passage has a value")
+    return Question(question, *answer(estimate))
+
+
+def _moves(of: _Evidence) -> Question:
+    def answer(tvd: Estimate) -> tuple[Answer, str]:
+        flip = of.score("flip", "permuted", EVERYWHERE)
+        labels = "" if flip is None else f", and {flip.value:.0%} of them change their label"
+        return beyond(tvd, MOVES), (
+            f"with attention permuted in all layers, predictions move by {_shown(tvd)} in total variation{labels}; "
+            f"asked is more than {MOVES}"
+        )
+
+    unasked = "no other attention could be put into the model"
+    return _answered("Does attention move the prediction?", of.score("tvd", "permuted", EVERYWHERE), unasked, answer)
+
+
+def _agrees(of: _Evidence, random_agreement: float) -> Question:
+    def answer(tau: Estimate) -> tuple[Answer, str]:
+        words = f"{of.headline} and {DELETION}: τ {_shown(tau)}, asked is more than 0 (below {NEGLIGIBLE_TAU} is none)"
+        agreement = of.score("agreement", of.headline, DELETION)
+        excess = of.score("excess agreement", of.headline, DELETION)
+        shuffled = of.score("shuffled agreement", of.headline, DELETION)
+        if agreement is None or agreement.n == 0:
+            return above(tau, NEGLIGIBLE_TAU), words
+        if excess is None or shuffled is None or excess.n == 0:
+            chance, top = f"{random_agreement:.0%} at random", beyond(agreement, random_agreement)
+        else:
+            chance = f"{shuffled.value:.0%} with other texts of the same length"
+            top = beyond(excess, 0.0)
+        order = above(tau, NEGLIGIBLE_TAU)
+        both: Answer = "no" if "no" in (order, top) else "yes" if order == top else "unclear"
+        return both, f"{words}; the highest word is among the most important in {_percent(agreement)}, {chance}"
+
+    unasked = f"there is no importance by {DELETION}"
+    question = "Does it agree with the importance of words better than chance?"
+    return _answered(question, of.score("tau", of.headline, DELETION), unasked, answer)
+
+
+def _trained(of: _Evidence) -> Question:
+    def answer(difference: Estimate) -> tuple[Answer, str]:
+        return above(difference, NEGLIGIBLE_TAU), (
+            f"τ with {DELETION} is higher by {_shown(difference)} than in a random model; asked is more than 0 "
+            f"(below {NEGLIGIBLE_TAU} is none)"
+        )
+
+    unasked = "there is no random model of the same shape"
+    question = "Does it agree better than that of a frozen random model of the same shape?"
+    return _answered(question, of.contrast(f"tau with {DELETION}", "random model"), unasked, answer)
+
+
+def _needs(of: _Evidence) -> Question:
+    def answer(difference: Estimate) -> tuple[Answer, str]:
+        return above(difference, NEGLIGIBLE_DROP), (
+            f"without its words the probability falls by {_shown(difference)} more than without random words; asked is "
+            f"more than 0 (below {NEGLIGIBLE_DROP} is none)"
+        )
+
+    unasked = "the model could not be asked about shortened texts"
+    question = "Does the prediction need the words it points to more than random words?"
+    return _answered(question, of.contrast("comprehensiveness", RANDOM), unasked, answer)
+
+
+def _another(of: _Evidence) -> Question:
+    def answer(jsd: Estimate) -> tuple[Answer, str]:
+        return beyond(jsd, FAR), (
+            f"maps were found that give the same prediction and diverge by {_shown(jsd)} nats (at most "
+            f"{math.log(2):.3f}); asked is more than {FAR:.3f}"
+        )
+
+    unasked = "no other attention could be put into the model"
+    return _answered(
+        "Could another attention give the same prediction?", of.score("adversary", of.headline), unasked, answer
+    )
+
+
+def _layers(of: _Evidence, layers: int) -> Question:
+    question = "Does it agree with importance in every layer?"
+    names = [layer_name(layer) for layer in range(layers)]
+    found = {name: of.score("tau", name, DELETION) for name in names}
+    known = {name: tau for name, tau in found.items() if tau is not None and tau.n > 0}
+    if len(known) < layers:
+        return Question(question, "unclear", f"not asked: there is no importance by {DELETION} for every layer")
+    answers = {name: above(tau, NEGLIGIBLE_TAU) for name, tau in known.items()}
+    answer: Answer = "no" if "no" in answers.values() else "unclear" if "unclear" in answers.values() else "yes"
+    numbers = "; ".join(f"{name} {_shown(tau)}" for name, tau in known.items())
+    return Question(
+        question, answer, f"τ with {DELETION}: {numbers}; asked is more than 0 in each (below {NEGLIGIBLE_TAU} is none)"
+    )
+
+
+def _sentence(moves: Answer, agrees: Answer, trained: Answer, needs: Answer, another: Answer, layers: Answer) -> str:
+    """What may be said to a reader of the heat-map, and what may not."""
+    if (moves, agrees, needs, another) == ("yes", "yes", "yes", "no"):
+        may = (
+            "that the prediction rests on the words it marks, and that other marks would have meant another prediction"
+        )
+    elif agrees == needs == "yes":
+        may = "that the words it marks matter to the prediction more often than chance"
+    elif "yes" in (agrees, needs):
+        may = "that there is some sign that the words it marks matter, by one measure and not by another"
+    elif moves == "yes":
+        may = "that the prediction depends on these weights, but not that it depends on the words they lie on"
+    else:
+        may = "where this model's attention lies, and nothing about why it predicts what it does"
+    no = [
+        text
+        for wrong, text in (
+            (another == "yes", "that these weights are the reason, as quite other ones give the same prediction"),
+            (moves == "no", "that attention decides, as the prediction hardly moves when it is shuffled"),
+            (agrees == "no", "that marked words are the important ones"),
+            (needs == "no", "that the model needs the words marked"),
+            (trained == "no", "that training put the marks there, as a random model's agree as well"),
+            (layers == "no", "that any layer shows the same"),
+        )
+        if wrong
+    ]
+    open_questions = (moves, agrees, trained, needs, another, layers).count("unclear")
+    rest = f"; {open_questions} of 6 questions stay open" if open_questions else ""
+    may_not = f"; they may not be told {', nor '.join(no)}" if no else ""
+    return f"A reader of the heat-map may be told {may}{may_not}{rest}."
+
+
+def _shown(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}] of passages"

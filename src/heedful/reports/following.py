@@ -1,0 +1,171 @@
+"""The page of a followed training: its numbers, and its parts that are words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from heedful.audits.followed import FollowedTraining, ProbeTexts, StepAgreement
+from heedful.audits.followed_run import FollowedRun
+from heedful.config import digest
+from heedful.data.tokens import EncodedSplit
+from heedful.files import read_json, without_nan
+from heedful.reports.examples import add_examples, choose_examples
+from heedful.reports.numbers import interval, percent
+from heedful.reports.packing import Arrays
+from heedful.reports.payload import FORMAT, Payload
+from heedful.reports.tokens import token_table
+from heedful.reports.words import symbol
+from heedful.trace.store import Trace
+
+_MODEL = "model"  # the one model of the page
+_BYTES_PER_POSITION = 3
+
+
+@dataclass(frozen=True)
+class FollowedLine:
+    """One row of the table of agreements at the last step, each cell as it is read."""
+
+    name: str
+    value: str
+    interval: str
+    n: str
+    random: str
+    shuffle: str
+    gain: str
+    ties: str
+
+
+def following_payload(run: FollowedRun) -> Payload:
+    """Everything the charts and the slider of a followed training need."""
+    probe, result, trace = run.probe(), run.result(), run.trace()
+    arrays, steps = Arrays(), [step.step for step in result.steps]
+    content = {
+        "format": FORMAT,
+        "task": result.task,
+        "name": result.name,
+        "labels": probe.labels,
+        "steps": steps,
+        "agreements": [_agreement(row, result) for row in result.steps[-1].agreements],
+        "rows": result.to_rows(),
+        "paper": {},
+        "random": result.random_agreement,
+        "accuracy": _accuracy(result, probe),
+        "references": [{"title": "most frequent label", "value": probe.majority}] if probe.right else [],
+        "entropy": {"steps": steps, "values": [step.entropy.value for step in result.steps]},
+        "special_share": {"steps": steps, "values": [step.special for step in result.steps]},
+        "models": [{"name": _MODEL, "kind": "standard", "title": probe.model}],
+    }
+    content |= _texts(probe, trace, steps, arrays)
+    return Payload(without_nan(content) | {"arrays": arrays.directory}, arrays)
+
+
+def agreement_lines(result: FollowedTraining) -> list[FollowedLine]:
+    """The table of agreements at the last recorded step."""
+    return [
+        FollowedLine(
+            name=symbol(row.name),
+            value=percent(row.estimate.value),
+            interval=interval(row.estimate),
+            n=f"{row.estimate.n:,}",
+            random=percent(result.random_agreement),
+            shuffle=percent(row.shuffle.value),
+            gain=f"{percent(row.gain.value)} ({interval(row.gain)})",
+            ties=f"{row.ties:,}",
+        )
+        for row in result.steps[-1].agreements
+    ]
+
+
+def data_facts(probe: ProbeTexts) -> list[tuple[str, str]]:
+    """The probe texts in pairs of word and value."""
+    facts = [
+        ("texts", f"{len(probe.words):,}, the same at every step"),
+        ("labels", ", ".join(probe.labels)),
+        ("most frequent label", f"{percent(probe.majority)} of the texts" if probe.right else ""),
+        ("right labels", "" if probe.right else "not given: the label that is predicted stands in"),
+        ("median length", f"{np.median([len(text) for text in probe.words]):,.0f} words"),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def training_facts(result: FollowedTraining) -> list[tuple[str, str]]:
+    """The training in pairs of word and value."""
+    first, last = result.steps[0], result.steps[-1]
+    facts = [
+        ("model", result.model),
+        ("recorded", f"at {len(result.steps):,} steps from {first.step:,} to {last.step:,}"),
+    ]
+    if not math.isnan(last.accuracy):
+        facts.append(("accuracy", f"{percent(first.accuracy)} at first, {percent(last.accuracy)} at last"))
+        facts.append(("loss", f"{first.loss:.3f} at first, {last.loss:.3f} at last"))
+    return facts
+
+
+def provenance(run: FollowedRun) -> list[tuple[str, str]]:
+    """When and with what it was recorded."""
+    manifest = read_json(run.manifest_path)
+    facts = [
+        ("begun", manifest["begun"]),
+        ("commit", manifest["commit"] or ""),
+        ("versions", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
+        ("texts", digest(run.probe())),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _agreement(row: StepAgreement, result: FollowedTraining) -> dict[str, Any]:
+    curve = result.curve(row.name)
+    return {
+        "key": row.name,
+        "symbol": symbol(row.name),
+        "convention": "own",
+        "value": row.estimate.value,
+        "low": row.estimate.low,
+        "high": row.estimate.high,
+        "shuffle": row.shuffle.value,
+        "maximised": False,
+        "curve": {"steps": curve.steps, "values": curve.values},
+    }
+
+
+def _accuracy(result: FollowedTraining, probe: ProbeTexts) -> list[dict[str, Any]]:
+    if not probe.right:
+        return []
+    steps = [step.step for step in result.steps]
+    return [{"kind": "standard", "title": "accuracy", "steps": steps, "values": [s.accuracy for s in result.steps]}]
+
+
+def _texts(probe: ProbeTexts, trace: Trace, steps: Sequence[int], arrays: Arrays) -> dict[str, Any]:
+    """The texts that are shown, and the words that draw attention in all of them."""
+    vocabulary: dict[str, int] = {}
+    numbered = [[vocabulary.setdefault(word, len(vocabulary)) for word in text] for text in probe.words]
+    split = EncodedSplit.of(numbered, probe.right or [0] * len(numbered))
+    words = list(vocabulary)
+    chosen = choose_examples(trace, split.lengths, len(steps) * _BYTES_PER_POSITION)
+    add_examples(arrays, _MODEL, trace, steps, chosen, attends=True)
+    places = np.concatenate([split.text(int(i)) for i in chosen])
+    used, inverse = np.unique(places, return_inverse=True)
+    arrays.add("places", inverse.astype(np.uint32))
+    table = token_table(split, [trace], steps)
+    arrays.add("tokens/attention", table.attention)
+    arrays.add("tokens/beta", table.beta)
+    return {
+        "texts": {
+            "index": chosen.tolist(),
+            "label": split.labels[chosen].tolist() if probe.right else [None] * len(chosen),
+            "length": split.lengths[chosen].tolist(),
+            "of": len(split),
+        },
+        "words": [words[i] for i in used],
+        "special": [""] * len(used),
+        "tokens": {
+            "words": [words[i] for i in table.ids],
+            "special": [""] * len(table.ids),
+            "counts": table.counts.tolist(),
+            "least": table.least,
+            "seeds": 1,
+        },
+    }

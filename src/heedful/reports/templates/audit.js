@@ -1,0 +1,190 @@
+// The page of an audit: choose a head, choose examples, save. All else stands in the page already.
+
+const page = JSON.parse(document.getElementById("payload").textContent);
+const byId = (id) => document.getElementById(id);
+const MANY = 10;
+
+/** A number with a true minus sign; a dash where there is none. */
+function decimal(value, digits = 3) {
+  if (value === null || value === undefined) return "–";
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+/** A score with its interval. */
+function withEnds(score) {
+  if (!score || score.value === null) return "–";
+  const [low, high] = [decimal(score.low), decimal(score.high)];
+  return `${decimal(score.value)} (${low}${`${low}${high}`.includes("−") ? " to " : "–"}${high})`;
+}
+
+function tableOf(columns, rows) {
+  const head = element("tr", {}, ...columns.map((text, i) => element("th", { scope: "col", class: i ? "number" : "", text })));
+  const body = rows.map(([name, ...cells]) =>
+    element("tr", {}, element("th", { scope: "row", text: name }), ...cells.map((text) => element("td", { class: "number", text }))));
+  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
+}
+
+// Heads
+
+/** What is known of one map: τ and, where it was asked, agreement with each importance; entropy; alignment error. */
+function showHead(map) {
+  const own = page.scores.filter((score) => score.of === map);
+  const one = (quantity, against) => own.find((score) => score.quantity === quantity && score.against === against);
+  const against = [...byId("against").options].map((option) => option.value).filter((name) => one("tau", name));
+  const agreed = own.some((score) => score.quantity === "agreement");
+  const columns = ["importance", "τ (95 %)", ...(agreed ? ["agreement", "shuffled"] : [])];
+  const rows = against.map((name) => [
+    name,
+    withEnds(one("tau", name)),
+    ...(agreed ? [withEnds(one("agreement", name)), withEnds(one("shuffled agreement", name))] : []),
+  ]);
+  const facts = [["entropy", "entropy over its maximum"], ["aer", "alignment error rate"]]
+    .filter(([quantity]) => one(quantity, ""))
+    .map(([quantity, words]) => element("p", { text: `${words}: ${withEnds(one(quantity, ""))}` }));
+  if (!agreed) facts.push(element("p", { class: "small", text: "Agreement of the highest word is asked of whole layers, not of single heads." }));
+  byId("head").replaceChildren(
+    element("h3", { text: map }),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of ${map}` }, tableOf(columns, rows)),
+    ...facts,
+  );
+}
+
+function offerHeads() {
+  const grids = [...document.querySelectorAll(".grid")];
+  if (!grids.length) return;
+  const against = byId("against");
+  let chosen;
+
+  const choose = (map, focus = false) => {
+    chosen = map;
+    for (const button of document.querySelectorAll(".grid button")) {
+      const own = button.parentElement.dataset.map === map;
+      button.setAttribute("aria-pressed", own);
+      button.tabIndex = own ? 0 : -1;
+      if (own && focus && button.offsetParent) button.focus();
+    }
+    showHead(map);
+  };
+
+  const go = (event) => {
+    const cell = event.target.closest("td");
+    const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key] ?? [0, 0];
+    if (!cell || !(down || right)) return;
+    event.preventDefault();
+    const row = cell.parentElement.parentElement.rows[cell.parentElement.sectionRowIndex + down];
+    const next = row?.cells[cell.cellIndex + right];
+    if (next?.dataset.map) choose(next.dataset.map, true);
+  };
+
+  for (const cell of document.querySelectorAll(".grid td.cell")) {
+    const button = element("button", { type: "button", "aria-label": `${cell.dataset.map}: ${cell.textContent}`, text: cell.textContent });
+    button.addEventListener("click", () => choose(cell.dataset.map));
+    cell.replaceChildren(button);
+  }
+  const show = () => {
+    for (const grid of grids) {
+      grid.hidden = grid.dataset.against !== against.value;
+      grid.open = true;
+      grid.classList.add("alone");
+    }
+  };
+  for (const grid of grids) grid.addEventListener("keydown", go);
+  against.addEventListener("change", show);
+  byId("head-tools").addEventListener("submit", (event) => event.preventDefault());
+  show();
+  const taus = page.scores.filter((s) => s.quantity === "tau" && s.against === against.value && document.querySelector(`td[data-map="${s.of}"]`));
+  choose(taus.reduce((best, s) => ((s.value ?? -2) > (best.value ?? -2) ? s : best), taus[0])?.of ?? grids[0].querySelector("td").dataset.map);
+}
+
+// Examples
+
+/** The words of an example once more, shaded by an importance. */
+function shadedWords(words, values) {
+  const strongest = Math.max(...values, page.even / values.length);
+  const copy = words.cloneNode(true);
+  [...copy.children].forEach((word, i) => {
+    word.className = `w p${Math.round((page.steps * values[i]) / strongest)}`;
+  });
+  return copy;
+}
+
+const ORDERS = {
+  text: (item) => item.i,
+  apart: (item, name) => item.tau[name] ?? 2,
+  together: (item, name) => -(item.tau[name] ?? -2),
+  unsure: (item) => item.probability,
+  sure: (item) => -item.probability,
+  wrong: (item) => (item.right === false ? 0 : 1),
+};
+
+function offerExamples() {
+  const list = byId("example-list");
+  if (!list) return;
+  const cards = [...list.children];
+  const items = page.examples.map((item, i) => {
+    const words = cards[i].querySelector(".words");
+    return { ...item, i, card: cards[i], words, search: words.textContent.toLowerCase() };
+  });
+  let from = 0;
+
+  const compare = (item, name) => {
+    item.card.querySelectorAll(".beside").forEach((node) => node.remove());
+    if (!item.importances[name]) return;
+    const words = shadedWords(item.words, item.importances[name]);
+    words.setAttribute("aria-label", `Words shaded by ${name}`);
+    words.classList.add("beside");
+    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · τ with attention ${decimal(item.tau[name], 2)}`);
+    item.words.after(by, words);
+  };
+
+  const show = () => {
+    const name = byId("beside").value;
+    const order = ORDERS[byId("order").value];
+    const wanted = byId("find").value.trim().toLowerCase();
+    const found = items.filter((item) => item.search.includes(wanted));
+    found.sort((a, b) => order(a, name) - order(b, name) || a.i - b.i);
+    from = Math.max(0, Math.min(from, MANY * Math.floor((found.length - 1) / MANY)));
+    const shown = found.slice(from, from + MANY);
+    for (const item of items) item.card.hidden = true;
+    for (const item of shown) {
+      item.card.hidden = false;
+      compare(item, name);
+    }
+    list.append(...shown.map((item) => item.card));
+    byId("found").textContent = found.length === items.length ? `${items.length} examples` : `${found.length} of ${items.length} found`;
+    byId("place").textContent = found.length ? `${from + 1}–${from + shown.length} of ${found.length}` : "none";
+    byId("previous").disabled = from === 0;
+    byId("next").disabled = from + MANY >= found.length;
+  };
+
+  const anew = () => {
+    from = 0;
+    show();
+  };
+  const turn = (by) => {
+    from += by;
+    show();
+    byId("examples").scrollIntoView();
+  };
+  byId("beside").addEventListener("change", show);
+  byId("order").addEventListener("change", anew);
+  byId("find").addEventListener("input", anew);
+  byId("previous").addEventListener("click", () => turn(-MANY));
+  byId("next").addEventListener("click", () => turn(MANY));
+  byId("example-tools").addEventListener("submit", (event) => event.preventDefault());
+  tables.words = () => items.flatMap((item) => [...item.words.children].map((word, k) => ({
+    text: item.text, place: k + 1, word: word.textContent, attention: item.map[k],
+    ...Object.fromEntries(Object.entries(item.importances).map(([name, values]) => [name, values[k]])),
+    marked: word.tagName === "U" ? 1 : 0,
+  })));
+  show();
+}
+
+tables.scores = () => page.scores;
+tables.contrasts = () => page.contrasts;
+for (const node of document.querySelectorAll("[data-script]")) node.hidden = false;
+offerHeads();
+offerExamples();
+offerSaving();
+document.body.dataset.ready = "yes";

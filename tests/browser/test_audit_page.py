@@ -1,0 +1,181 @@
+"""The page of an audit in a real browser."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from heedful.audits.names import DELETION, GRADIENT
+from heedful.reports.audit_page import write_audit_page
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.reports.audit_example import EXAMPLES, HEADS, HOSTILE_WORDS, LAYERS, audit_example
+
+pytestmark = in_a_browser
+
+SHOWN = "return [...document.querySelectorAll('.example:not([hidden]) h3')].map(h => h.textContent.split(' ')[1])"
+PRESSED = "return document.querySelector('.grid:not([hidden]) [aria-pressed=true]').ariaLabel"
+
+
+@pytest.fixture(scope="module")
+def result():
+    return audit_example()
+
+
+@pytest.fixture(scope="module")
+def page(result, tmp_path_factory):
+    return write_audit_page(result, tmp_path_factory.mktemp("audit") / "page.html", "heedful audit")
+
+
+@pytest.fixture
+def opened(browser, page):
+    return visit(browser, page)
+
+
+def test_nothing_is_complained_of_and_nothing_leaves_the_page(opened):
+    requests = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
+    addresses = [r["params"]["request"]["url"] for r in requests if r["method"] == "Network.requestWillBeSent"]
+    assert addresses
+    assert [a for a in addresses if not a.startswith(("file:", "data:", "blob:"))] == []
+    assert opened.get_log("browser") == []
+
+
+def test_another_importance_is_chosen(opened, result):
+    cells = "return [...document.querySelectorAll('.grid:not([hidden]) td')].map(td => td.textContent)"
+    before = opened.execute_script(cells)
+    assert len(before) == LAYERS * (HEADS + 1)
+    Select(by_id(opened, "against")).select_by_visible_text(GRADIENT)
+    settle(opened)
+    after = opened.execute_script(cells)
+    assert len(after) == len(before)
+    assert after != before
+    assert after[0].replace("−", "-") == f"{result.score('tau', 'layer 1 head 1', GRADIENT).value:.2f}"
+
+
+def test_a_head_is_chosen_by_click_and_by_key(opened, result):
+    opened.execute_script("document.querySelector('.grid:not([hidden]) [data-map=\"layer 2 head 3\"] button').click()")
+    settle(opened)
+    tau, entropy = result.score("tau", "layer 2 head 3", DELETION), result.score("entropy", "layer 2 head 3")
+    shown = by_id(opened, "head").text.replace("−", "-")
+    assert shown.startswith("layer 2 head 3")
+    assert f"{tau.value:.3f} ({tau.low:.3f}" in shown
+    assert f"{entropy.value:.3f}" in shown
+    button = opened.find_element(By.CSS_SELECTOR, ".grid:not([hidden]) [aria-pressed=true]")
+    button.send_keys(Keys.ARROW_DOWN)
+    assert opened.execute_script(PRESSED).startswith("layer 3 head 3: ")
+    opened.switch_to.active_element.send_keys(Keys.ARROW_DOWN)  # there is no layer below
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert opened.execute_script(PRESSED).startswith("layer 3: ")
+    assert "shuffled" in by_id(opened, "head").text
+    reachable = "return document.querySelectorAll('.grid:not([hidden]) button[tabindex=\"0\"]').length"
+    assert opened.execute_script(reachable) == 1
+
+
+def test_examples_are_ordered_found_and_turned(opened, result):
+    assert len(opened.execute_script(SHOWN)) == 10
+    order, text = Select(by_id(opened, "order")), lambda i: str(result.examples[i].text)
+    order.select_by_value("sure")
+    settle(opened)
+    assert opened.execute_script(SHOWN) == [text(i) for i in range(EXAMPLES - 1, 1, -1)]
+    order.select_by_value("together")
+    settle(opened)
+    taus = json.loads(opened.execute_script("return document.getElementById('payload').textContent"))["examples"]
+    best = sorted((e for e in taus if e["tau"][DELETION] is not None), key=lambda e: -e["tau"][DELETION])
+    assert opened.execute_script(SHOWN) == [str(e["text"]) for e in best[:10]]
+    opened.execute_script("document.getElementById('next').click()")
+    settle(opened)
+    assert by_id(opened, "place").text == f"11–{EXAMPLES} of {EXAMPLES}"
+    assert opened.execute_script(SHOWN)[-1] == text(7)  # it has no τ
+    assert not by_id(opened, "next").is_enabled()
+    by_id(opened, "find").send_keys("STUBBORN")
+    settle(opened)
+    assert by_id(opened, "found").text == f"3 of {EXAMPLES} found"
+    assert len(opened.execute_script(SHOWN)) == 3
+    by_id(opened, "find").send_keys("-nowhere")
+    settle(opened)
+    assert opened.execute_script(SHOWN) == []
+    assert by_id(opened, "place").text == "none"
+
+
+def test_words_are_shaded_by_any_importance(opened):
+    beside = "return [...document.querySelectorAll('.example:not([hidden]) .words.beside .w')].map(w => w.className)"
+    before = opened.execute_script(beside)
+    assert "p10" in " ".join(before)
+    Select(by_id(opened, "beside")).select_by_visible_text(GRADIENT)
+    settle(opened)
+    after = opened.execute_script(beside)
+    assert len(after) == len(before)
+    assert after != before
+    assert f"{GRADIENT} · τ with attention" in opened.find_element(By.CSS_SELECTOR, ".example").text
+    assert opened.execute_script("return document.querySelectorAll('.example:first-child .words').length") <= 2
+
+
+def test_hostile_words_stay_words(opened):
+    shown = opened.execute_script("return [...document.querySelectorAll('.w')].map(w => w.textContent)")
+    assert set(HOSTILE_WORDS) <= set(shown)
+    assert opened.execute_script("return document.querySelectorAll('script').length") == 2
+    assert opened.execute_script("return document.querySelectorAll('img').length") == 0
+
+
+def test_pictures_and_tables_are_saved(opened, downloads, result):
+    for button in opened.find_elements(By.CSS_SELECTOR, ".save button"):
+        if button.text != "PNG":
+            opened.execute_script("arguments[0].click()", button)
+    for name in ("tau-1.svg", "comprehensiveness-2.svg", "moved-1.svg", "another-1.svg"):
+        picture = ET.parse(saved(downloads, name)).getroot()
+        assert picture.findall(".//{http://www.w3.org/2000/svg}text")
+    rows = list(csv.DictReader(io.StringIO(saved(downloads, "scores.csv").read_text(encoding="utf-8-sig"))))
+    assert [row["of"] for row in rows] == [score.of for score in result.scores]
+    assert float(rows[0]["value"]) == result.scores[0].estimate.value
+    words = list(csv.DictReader(io.StringIO(saved(downloads, "words.csv").read_text(encoding="utf-8-sig"))))
+    assert len(words) == sum(len(example.words) for example in result.examples)
+    assert float(words[0]["attention"]) == pytest.approx(result.examples[0].map[0], abs=1e-5)
+    assert "'=1+1" in {row["word"] for row in words}
+    comparisons = saved(downloads, "comparisons.csv").read_text(encoding="utf-8-sig")
+    assert comparisons.startswith("quantity,first,second,p,corrected,difference,low,high,n,undefined")
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1920])
+def test_no_sideways_scrolling(opened, width):
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        opened.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+        settle(opened)
+        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessible(browser, page, scheme):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        visit(browser, page)
+        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+        settle(browser)
+        assert browser.execute_script(AUDIT) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_everything_is_there_without_a_script(browser, page):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page.as_uri())
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".example")) == EXAMPLES
+        assert by_id(browser, "verdict-title").is_displayed()
+        assert not by_id(browser, "example-tools").is_displayed()
+        assert "head 3" in by_id(browser, "heads").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_examples_count_their_titles(opened):
+    assert len(titles(opened)) == EXAMPLES
