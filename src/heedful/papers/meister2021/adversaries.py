@@ -33,8 +33,8 @@ def find_table5(lab: Lab) -> Finding:
     """Table 5: JSD and accuracy of adversaries to softmax bases; beside it, sparsemax bases and KL in place of JSD."""
     budget = BUDGETS[lab.budget]
     sizes, some = budget.attacks, [c for c in budget.corpora if c.data in budget.attacks.tradeoff]
-    main = _against(budget.corpora, SOFTMAX, sizes, seeds=None)
-    sparse = _against(some, SPARSEMAX, sizes, seeds=sizes.seeds)
+    main = _against(budget.corpora, SOFTMAX, sizes)
+    sparse = _against(some, SPARSEMAX, sizes)
     by_kl = _by_kl(some, sizes)
     seen = attacks(lab, [kind for lines in (main, sparse, by_kl) for kinds in lines.values() for kind in kinds])
     values: list[Value] = []
@@ -67,12 +67,12 @@ def find_table5(lab: Lab) -> Finding:
     )
 
 
-def _against(corpora: Sequence[Corpus], projection: Projection, sizes: Attacks, seeds: int | None) -> Lines:
-    """All kinds of adversary at the table's penalty; as many seeds as the corpus has, unless said."""
+def _against(corpora: Sequence[Corpus], projection: Projection, sizes: Attacks) -> Lines:
+    """All kinds of adversary at the table's penalty."""
     lines: Lines = {}
     for architecture in ARCHITECTURES:
         for corpus in corpora:
-            base, n = Trained(corpus, architecture, projection), seeds or corpus.seeds
+            base, n = Trained(corpus, architecture, projection), min(sizes.seeds, corpus.seeds)
             kinds = {label: Attacked(base, kind, "jsd", sizes.penalty, n) for kind, label in LABELS.items()}
             for label, kind in (kinds | {ALONE: Attacked(base, "frozen", "jsd", None, n)}).items():
                 lines.setdefault((NAMES[architecture], label), []).append(kind)

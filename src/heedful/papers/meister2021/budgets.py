@@ -87,8 +87,8 @@ class Corpus:
 class Attacks:
     """How adversaries are made.
 
-    penalty: λ of the table, with as many seeds as the corpus has; penalties: those of the trade-off, on the corpora of
-    `tradeoff`, which also have the KL variant (at `kl_penalty`) and sparsemax bases, all with `seeds` of them.
+    seeds: of each base, how many are attacked. penalty: λ of the table; penalties: those of the trade-off, on the
+    corpora of `tradeoff`, which also have the KL variant (at `kl_penalty`) and sparsemax bases.
     frozen_rate: the learning rate of a frozen adversary's scorer, which has no other parameters to wait for.
     instance_steps, instance_rate: Adam's, on the scores of each text.
     """
@@ -157,13 +157,13 @@ BUDGETS = {
     ),
     "quick": Budget(
         (
-            Corpus("IMDb", "imdb", 3, (3, 3), 40, 10, (-1.0, 0.0, 0.9), (), 2000, 1000, 150),
-            Corpus("20News", "20news-sport", 5, (4, 3), 40, 10, (-10.0, -1.0, 0.0, 0.9)),
-            Corpus("SST", "sst", 5, (3, 3), 200, 200, GRID, ALPHAS),
+            Corpus("IMDb", "imdb", 3, (3, 3), 40, 10, (0.0, 0.9), (), 2000, 1000, 150),
+            Corpus("20News", "20news-sport", 5, (4, 3), 40, 10, (-1.0, 0.0, 0.9)),
+            Corpus("SST", "sst", 5, (3, 3), 200, 200, (-100.0, -10.0, -1.0, 0.0, 0.9, 0.99), (1.0, 1.25, 1.5, 2.0)),
         ),
         _BILSTM,
         _TRANSFORMER,
-        Attacks(3, 1.0, (0.1, 0.3, 1.0, 3.0), 0.1, ("sst",)),
+        Attacks(3, 1.0, (0.1, 1.0, 3.0), 0.1, ("sst",)),
         rates=(1e-3, 5e-4),
         attention_rate=1.0,
     ),
