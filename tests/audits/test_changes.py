@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.audits.changes import level, movements, permute, permuted, uniform
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_permuted_row_has_the_same_weights_and_the_same_zeros(seed):
     draw = torch.Generator().manual_seed(seed)

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.audits.orders import orders
@@ -43,6 +43,7 @@ def test_where_nothing_matters_nothing_agrees():
     assert np.isnan(orders({"layer 1": rows([0, 0])}, {}).numbers["entropy/layer 1"]).all()
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(0, 1000))
 def test_the_top_that_is_kept_is_the_one_that_agreement_means(length, seed):
     draw = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.audits.names import DELETION, EVERYWHERE, RANDOM
@@ -91,6 +91,14 @@ def test_a_statistic_of_nothing_answers_nothing():
     assert [found.questions[i].answer for i in (0, 1, 4, 5)] == ["unclear"] * 4
 
 
+def test_a_handful_of_texts_answers_nothing():
+    scores, contrasts = evidence()
+    few = tuple(Score(s.quantity, s.of, s.against, Estimate(0.9, 0.9, 0.9, 4)) for s in scores)
+    found = verdict(few, contrasts)
+    assert [found.questions[i].answer for i in (0, 1, 4, 5)] == ["unclear"] * 4
+    assert found.questions[0].because.startswith("only 4 texts have a value, 5 are needed")
+
+
 def test_without_partners_of_the_same_length_chance_is_a_word_drawn_at_random():
     scores, contrasts = evidence()
     lonely = tuple(s if "excess" not in s.quantity else Score(s.quantity, s.of, s.against, NOTHING) for s in scores)
@@ -105,6 +113,7 @@ def test_thresholds_are_stated():
     assert f"{FAR:.3f}" in said[4]
 
 
+@settings(deadline=None)
 @given(st.floats(-1, 1), st.floats(0, 1), st.floats(0.001, 0.5))
 def test_no_interval_says_both(value, width, threshold):
     estimate = Estimate(value, value - width, value + width, 9)

@@ -12,7 +12,7 @@ from selenium.webdriver.support.ui import Select
 
 from heedful.audits.names import DELETION, GRADIENT
 from heedful.reports.audit_page import write_audit_page
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, visit
 from tests.reports.audit_example import EXAMPLES, HEADS, HOSTILE_WORDS, LAYERS, audit_example
 
 pytestmark = in_a_browser
@@ -175,7 +175,3 @@ def test_everything_is_there_without_a_script(browser, page):
         assert "head 3" in by_id(browser, "heads").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-
-
-def test_examples_count_their_titles(opened):
-    assert len(titles(opened)) == EXAMPLES

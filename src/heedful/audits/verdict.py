@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from heedful.audits.names import DELETION, EVERYWHERE, RANDOM, layer_name
 from heedful.audits.result import Contrast, Score, find
+from heedful.audits.saying import what_may_be_said
 from heedful.measure.uncertainty import Estimate
 from heedful.studies.result import Answer, Question, Verdict
 
@@ -12,6 +13,7 @@ MOVES = 0.05  # total variation of predictions under permuted attention from whi
 FAR = math.log(2) / 2  # Jensen–Shannon divergence from which another map is another explanation
 NEGLIGIBLE_TAU = 0.05  # an agreement that surely lies below this is none
 NEGLIGIBLE_DROP = 0.01  # so is a fall in probability
+FEWEST = 5  # texts that a mean needs before its interval means anything
 
 
 def judge(
@@ -36,7 +38,7 @@ def judge(
         _another(of),
         _layers(of, layers),
     )
-    return Verdict(_sentence(*(question.answer for question in questions)), questions)
+    return Verdict(what_may_be_said(*(question.answer for question in questions)), questions)
 
 
 def above(estimate: Estimate, negligible: float) -> Answer:
@@ -75,9 +77,14 @@ def _answered(
 ) -> Question:
     if estimate is None:
         return Question(question, "unclear", f"not asked: {unasked}")
-    if estimate.n == 0:
-        return Question(question, "unclear", "not one passage has a value")
-    return Question(question, *answer(estimate))
+    decided, because = answer(estimate)
+    return _unless_few(question, estimate, decided, because)
+
+
+def _unless_few(question: str, estimate: Estimate, answer: Answer, because: str) -> Question:
+    if estimate.n >= FEWEST:
+        return Question(question, answer, because)
+    return Question(question, "unclear", f"only {estimate.n} texts have a value, {FEWEST} are needed; {because}")
 
 
 def _moves(of: _Evidence) -> Question:
@@ -154,53 +161,20 @@ def _another(of: _Evidence) -> Question:
 
 def _layers(of: _Evidence, layers: int) -> Question:
     question = "Does it agree with importance in every layer?"
-    names = [layer_name(layer) for layer in range(layers)]
-    found = {name: of.score("tau", name, DELETION) for name in names}
-    known = {name: tau for name, tau in found.items() if tau is not None and tau.n > 0}
+    found = {name: of.score("tau", name, DELETION) for name in map(layer_name, range(layers))}
+    known = {name: tau for name, tau in found.items() if tau is not None}
     if len(known) < layers:
         return Question(question, "unclear", f"not asked: there is no importance by {DELETION} for every layer")
-    answers = {name: above(tau, NEGLIGIBLE_TAU) for name, tau in known.items()}
-    answer: Answer = "no" if "no" in answers.values() else "unclear" if "unclear" in answers.values() else "yes"
+    answers = [above(tau, NEGLIGIBLE_TAU) for tau in known.values()]
+    answer: Answer = "no" if "no" in answers else "unclear" if "unclear" in answers else "yes"
     numbers = "; ".join(f"{name} {_shown(tau)}" for name, tau in known.items())
-    return Question(
-        question, answer, f"τ with {DELETION}: {numbers}; asked is more than 0 in each (below {NEGLIGIBLE_TAU} is none)"
-    )
-
-
-def _sentence(moves: Answer, agrees: Answer, trained: Answer, needs: Answer, another: Answer, layers: Answer) -> str:
-    """What may be said to a reader of the heat-map, and what may not."""
-    if (moves, agrees, needs, another) == ("yes", "yes", "yes", "no"):
-        may = (
-            "that the prediction rests on the words it marks, and that other marks would have meant another prediction"
-        )
-    elif agrees == needs == "yes":
-        may = "that the words it marks matter to the prediction more often than chance"
-    elif "yes" in (agrees, needs):
-        may = "that there is some sign that the words it marks matter, by one measure and not by another"
-    elif moves == "yes":
-        may = "that the prediction depends on these weights, but not that it depends on the words they lie on"
-    else:
-        may = "where this model's attention lies, and nothing about why it predicts what it does"
-    no = [
-        text
-        for wrong, text in (
-            (another == "yes", "that these weights are the reason, as quite other ones give the same prediction"),
-            (moves == "no", "that attention decides, as the prediction hardly moves when it is shuffled"),
-            (agrees == "no", "that marked words are the important ones"),
-            (needs == "no", "that the model needs the words marked"),
-            (trained == "no", "that training put the marks there, as a random model's agree as well"),
-            (layers == "no", "that any layer shows the same"),
-        )
-        if wrong
-    ]
-    open_questions = (moves, agrees, trained, needs, another, layers).count("unclear")
-    rest = f"; {open_questions} of 6 questions stay open" if open_questions else ""
-    may_not = f"; they may not be told {', nor '.join(no)}" if no else ""
-    return f"A reader of the heat-map may be told {may}{may_not}{rest}."
+    because = f"τ with {DELETION}: {numbers}; asked is more than 0 in each (below {NEGLIGIBLE_TAU} is none)"
+    return _unless_few(question, min(known.values(), key=lambda tau: tau.n), answer, because)
 
 
 def _shown(estimate: Estimate) -> str:
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    undefined = f" ({estimate.undefined} undefined)" if estimate.undefined else ""
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]{undefined}"
 
 
 def _percent(estimate: Estimate) -> str:

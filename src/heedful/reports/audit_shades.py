@@ -4,7 +4,7 @@ Three ramps of ten steps, told apart by every kind of colour vision: `a` for att
 is above 0, `n` for what is below 0. The study pages' colours (templates/shades.js).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 STEPS = 10
 
@@ -59,7 +59,7 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def _rules(media: str, ramps: dict[str, tuple[str, ...]]) -> Iterator[str]:
+def _rules(media: str, ramps: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     yield f"@media {media} {{"
     for name, stops in ramps.items():
         for step in range(STEPS + 1):

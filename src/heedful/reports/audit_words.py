@@ -62,7 +62,7 @@ def p_value(p: float) -> str:
     >>> p_value(0.03456), p_value(0.00004)
     ('0.035', '<\\xa00.001')
     """
-    return f"<\N{NO-BREAK SPACE}0.001" if p < 0.001 else decimal(p)
+    return "<\N{NO-BREAK SPACE}0.001" if p < 0.001 else decimal(p)
 
 
 def reason(because: str) -> list[str]:

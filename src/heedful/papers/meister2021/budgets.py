@@ -56,7 +56,8 @@ class Corpus:
     """One corpus within a budget.
 
     row: its name in the paper's tables. max_train, max_test, longest: what a sample is limited to. epochs: of the two
-    architectures. examples: test texts that importance is measured on; matrices: those of them that have g_h(x) too.
+    architectures; so are `examples`, the test texts that importance is measured on (deleting every word of a long text
+    costs a Transformer much), and `matrices`, those of them that have g_h(x) too.
     grid, alphas: λ of sparsegen and α of entmax that models are trained with, beside softmax and sparsemax.
     """
 
@@ -64,8 +65,8 @@ class Corpus:
     data: str
     seeds: int
     epochs: tuple[int, int]
-    examples: int
-    matrices: int
+    examples: tuple[int, int]
+    matrices: tuple[int, int]
     grid: tuple[float, ...] = GRID
     alphas: tuple[float, ...] = ()
     max_train: int | None = None
@@ -139,14 +140,15 @@ def _transformer(embedding: int, hidden: int) -> ModelConfig:
     )
 
 
+_SOME_LAMBDAS = (-100.0, -10.0, -1.0, 0.0, 0.9, 0.99)
 _UNKNOWN_WORDS = 0.5  # words without a vector start uniform in ± this, about as wide as the vectors
 _BILSTM, _TRANSFORMER = _bilstm(VECTOR_WIDTH, 128), _transformer(VECTOR_WIDTH, 128)
 
 BUDGETS = {
     "smoke": Budget(
         (
-            Corpus("20News", "rotten-tomatoes", 2, (1, 1), 6, 3, (-1.0, 0.0, 0.5), (), 64, 24),
-            Corpus("SST", "polarity", 2, (1, 1), 6, 3, (-1.0, 0.0, 0.5), (1.0, 2.0), 64, 24),
+            Corpus("20News", "rotten-tomatoes", 2, (1, 1), (6, 6), (3, 3), (-1.0, 0.0, 0.5), (), 64, 24),
+            Corpus("SST", "polarity", 2, (1, 1), (6, 6), (3, 3), (-1.0, 0.0, 0.5), (1.0, 2.0), 64, 24),
         ),
         _bilstm(8, 8),
         _transformer(8, 8),
@@ -157,9 +159,9 @@ BUDGETS = {
     ),
     "quick": Budget(
         (
-            Corpus("IMDb", "imdb", 3, (3, 3), 40, 10, (0.0, 0.9), (), 2000, 1000, 150),
-            Corpus("20News", "20news-sport", 5, (4, 3), 40, 10, (-1.0, 0.0, 0.9)),
-            Corpus("SST", "sst", 5, (3, 3), 200, 200, (-100.0, -10.0, -1.0, 0.0, 0.9, 0.99), (1.0, 1.25, 1.5, 2.0)),
+            Corpus("IMDb", "imdb", 3, (3, 3), (40, 10), (10, 3), (0.0, 0.9), (), 2000, 1000, 150),
+            Corpus("20News", "20news-sport", 5, (4, 3), (40, 10), (10, 3), (-1.0, 0.0, 0.9)),
+            Corpus("SST", "sst", 5, (3, 3), (200, 100), (200, 50), _SOME_LAMBDAS, (1.0, 1.25, 1.5, 2.0)),
         ),
         _BILSTM,
         _TRANSFORMER,
@@ -169,7 +171,7 @@ BUDGETS = {
     ),
     "paper": Budget(
         tuple(
-            Corpus(row, data, 5, (20, 60), 500, 100, GRID, ALPHAS)
+            Corpus(row, data, 5, (20, 60), (500, 500), (100, 100), GRID, ALPHAS)
             for row, data in (("IMDb", "imdb"), ("20News", "20news-sport"), ("SST", "sst"))
         ),
         _BILSTM,

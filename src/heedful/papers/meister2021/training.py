@@ -69,8 +69,8 @@ class Trained:
             "attention_rate": budget.attention_rate,
             "weight_decay": budget.weight_decay,
             "batch_size": budget.batch_size,
-            "examples": self.corpus.examples,
-            "matrices": self.corpus.matrices,
+            "examples": self.corpus.examples[second],
+            "matrices": self.corpus.matrices[second],
         }
 
 

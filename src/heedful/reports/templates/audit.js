@@ -151,7 +151,7 @@ function offerExamples() {
       item.card.hidden = false;
       compare(item, name);
     }
-    list.append(...shown.map((item) => item.card));
+    list.prepend(...shown.map((item) => item.card));
     byId("found").textContent = found.length === items.length ? `${items.length} examples` : `${found.length} of ${items.length} found`;
     byId("place").textContent = found.length ? `${from + 1}–${from + shown.length} of ${found.length}` : "none";
     byId("previous").disabled = from === 0;
