@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint tree bench clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -14,6 +14,9 @@ lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+tree: .venv/dev
+	$(BIN)/python -m tests.tree
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run

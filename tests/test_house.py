@@ -1,7 +1,6 @@
 """The house stands as drawn: layers import one way, the README's tree is true, public names are there."""
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "heedful"
+from tests.tree import README, SOURCE, tree
 
 LAYERS = [
     {"errors"},
@@ -77,27 +74,8 @@ def test_measure_and_reports_do_not_know_our_models():
             assert "import torch" not in path.read_text(encoding="utf-8"), path
 
 
-def documented_tree() -> set[str]:
-    """Paths in the README's tree of src/heedful."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```\nsrc/heedful/\n(.*?)```", text, re.S)
-    assert block, "the README has no tree of src/heedful"
-    paths, folder = set(), ""
-    for line in block.group(1).splitlines():
-        match = re.match(r"( +)([\w./]+)", line)
-        assert match, line
-        indent, name = len(match.group(1)), match.group(2)
-        if name.endswith("/"):
-            folder = name
-            continue
-        paths.add(name if indent == 2 else folder + name)
-    return paths
-
-
 def test_readme_tree_is_true():
-    modules = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py" or path.parent == SOURCE]
-    actual = {str(path.relative_to(SOURCE)) for path in modules}
-    assert documented_tree() == actual
+    assert tree() in README.read_text(encoding="utf-8"), "the README's tree is old; `make tree` draws it anew"
 
 
 def test_public_names_exist_and_are_documented():
