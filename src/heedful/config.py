@@ -1,5 +1,6 @@
 """What can be asked for: frozen dataclasses, read from and written to TOML, with a digest of their content."""
 
+import functools
 import hashlib
 import json
 import math
@@ -253,7 +254,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
       ...
     heedful.errors.ConfigError: config: unknown setting 'step'; did you mean 'steps'?
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     values = {}
     for key, value in mapping.items():
@@ -275,6 +276,9 @@ def with_overrides(config: T, **overrides: Any) -> T:
     32
     """
     return replace(config, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[type-var]
+
+
+_hints = functools.cache(get_type_hints)  # a result has thousands of dataclasses of a dozen kinds
 
 
 def _coerce(value: Any, kind: Any, where: str) -> Any:

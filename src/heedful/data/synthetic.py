@@ -6,6 +6,7 @@ Each makes one point about how attention is learned. Where the answer is an alig
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -151,6 +152,7 @@ def stream_texts(name: str, *, seed: int = 0) -> Iterator[tuple[str, int]]:
         yield from zip([texts[i] for i in order], labels[order].tolist(), strict=True)
 
 
+@lru_cache(maxsize=2)
 def generated_pairs(name: str, *, size: int | None = None, seed: int = 0) -> ParallelCorpus:
     """A translation task as a corpus: `size` training pairs, a tenth as many (at least 100) to validate and to test.
 

@@ -4,6 +4,8 @@ Every table has each corpus twice, under the two conventions of `studies.analysi
 """
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -48,13 +50,19 @@ def measured(lab: Lab, data: str, split: Recorded = "validation", measure: Measu
     run = lab.study(study_of(data, lab.budget))
     path = run.root / f"agreements-{split}-{measure}.json"
     if path.exists():
-        return from_mapping(Measured, read_json(path), where=str(path))
+        return _stored(path, path.stat().st_mtime_ns)
     lab.on_stage(f"measuring {data} ({split}, {measure})")
     recordings = Recordings(run, split)
     agreements = measure_agreements(recordings, measure)
     answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings))
     write_json(path, without_nan(asdict(answer)))
     return answer
+
+
+@lru_cache(maxsize=64)
+def _stored(path: Path, written: int) -> Measured:
+    """What was measured before; every cell of every table asks for it."""
+    return from_mapping(Measured, read_json(path), where=str(path))
 
 
 def _final_bleu(recordings: Recordings) -> Estimate | None:
