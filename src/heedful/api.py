@@ -117,9 +117,9 @@ def audit(
 ) -> "AuditResult":
     """Ask whether a model's attention can be trusted as an explanation, and write the result and its page.
 
-    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data: as
-    for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out: the
-    audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
+    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
+    as for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out:
+    the audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
     labels, query, columns: see `audits.request.open_request`. settings: any other of `AuditSettings`.
 
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
