@@ -25,8 +25,8 @@ PROBES = 100  # validation texts that are followed
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder for the model and what was followed")
-    parser.add_argument("--steps", type=int, default=214, help="updates of 32 texts; 214 see each text once")
-    parser.add_argument("--every", type=int, default=25, help="how often to record")
+    parser.add_argument("--steps", type=int, default=128, help="updates of 32 texts; 214 would see each text once")
+    parser.add_argument("--every", type=int, default=16, help="how often to record")
     options = parser.parse_args()
 
     set_seed(0)

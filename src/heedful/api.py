@@ -112,6 +112,7 @@ def audit(
     split: "SplitName | None" = None,
     labels: dict[str, str] | None = None,
     query: "Query | None" = None,
+    trust_remote_code: bool = False,
     columns: dict[str, Any] | None = None,
     **settings: Any,
 ) -> "AuditResult":
@@ -120,7 +121,8 @@ def audit(
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
     as for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out:
     the audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
-    labels, query, columns: see `audits.request.open_request`. settings: any other of `AuditSettings`.
+    labels, query, trust_remote_code, columns: see `audits.request.open_request`. settings: any other of
+    `AuditSettings`.
 
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
@@ -145,6 +147,7 @@ def audit(
             sample=sample,
             seed=seed,
             device=str(choose_device(device)),
+            trust_remote_code=trust_remote_code,
             **(columns or {}),
         ) as request,
         show_progress(enabled=progress) as (on_progress, on_stage),

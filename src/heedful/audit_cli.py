@@ -51,6 +51,9 @@ def audit(
     integrated_steps: Annotated[int, typer.Option(min=0, help="Of integrated gradients; 0: none.")] = 50,
     out: Annotated[Path | None, typer.Option(help="The audit's folder; runs/audit-<model> if left out.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that the model brings with it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Say, with numbers and a plain verdict, whether a model's attention may be shown as an explanation."""
@@ -68,6 +71,7 @@ def audit(
         split=_one_of("split", split, SPLITS),  # type: ignore[arg-type]
         labels=_pairs(labels),
         query=_one_of("query", query, QUERIES),  # type: ignore[arg-type]
+        trust_remote_code=trust_remote_code,
         columns={"target": target, "text": text, "label": label},
         headline=headline,
         include_special=include_special,

@@ -65,12 +65,14 @@ def open_request(
     sample: int | None = None,
     seed: int = 0,
     device: str = "cpu",
+    trust_remote_code: bool = False,
     **columns: Any,
 ) -> Iterator[Request]:
     """Open the model, read the data by its tokeniser, and close the model again.
 
     split: which texts; unless said, the test set where there is one. labels: the model's name for each label of the
-    data, where they differ. sample: how many texts are read. columns: `text`, `label`, `target` … as for `open_data`.
+    data, where they differ. sample: how many texts are read. trust_remote_code: run code that a model brings with it.
+    columns: `text`, `label`, `target` … as for `open_data`.
     """
     pick = _sampler(sample, seed)
     corpus = None if data is None else _opened(data, columns)
@@ -85,12 +87,18 @@ def open_request(
     elif isinstance(corpus, ParallelCorpus):
         from heedful.audits.sequence import open_translator
 
-        with open_translator(model, tokenizer, device=device) as (translator, reader):
+        with open_translator(model, tokenizer, device=device, trust_remote_code=trust_remote_code) as (
+            translator,
+            reader,
+        ):
             yield _translated(translator, reader, _part(corpus, split), pick)
     else:
         from heedful.audits.hugging_face import open_classifier
 
-        with open_classifier(model, tokenizer, device=device, query=query) as (classifier, reader):
+        with open_classifier(model, tokenizer, device=device, query=query, trust_remote_code=trust_remote_code) as (
+            classifier,
+            reader,
+        ):
             yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
 
 
