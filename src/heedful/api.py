@@ -1,5 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -9,6 +10,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
+from heedful.files import write_json
 
 if TYPE_CHECKING:
     from heedful.audits.network import Query
@@ -128,12 +130,13 @@ def audit(
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
     """
     from heedful.audits.audit import AuditSettings, run_audit
+    from heedful.audits.provenance import Clock
     from heedful.audits.request import open_request
     from heedful.model.train import choose_device
     from heedful.reports.audit_page import write_audit_page
     from heedful.studies.progress import show_progress
 
-    chosen = AuditSettings(sample=sample, seed=seed, **settings)
+    clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
     of, on = _label_of(model), "its validation texts" if data is None else _label_of(data)
     folder = Path(out) if out is not None else RUNS / f"audit-{run_name(of)}"
     with (
@@ -164,6 +167,7 @@ def audit(
             data=on,
             on_progress=on_progress,
         )
+    write_json(folder / "manifest.json", asdict(clock.stopped(command)))
     write_audit_page(result, folder / "report.html", command)
     return result
 
