@@ -129,7 +129,7 @@ def audit(
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
     """
-    from heedful.audits.audit import AuditSettings, run_audit
+    from heedful.audits.audit import AuditSettings, free_folder, run_audit
     from heedful.audits.provenance import Clock
     from heedful.audits.request import open_request
     from heedful.model.train import choose_device
@@ -138,7 +138,7 @@ def audit(
 
     clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
     of, on = _label_of(model), "its validation texts" if data is None else _label_of(data)
-    folder = Path(out) if out is not None else RUNS / f"audit-{run_name(of)}"
+    folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(of)}")
     with (
         open_request(
             model,

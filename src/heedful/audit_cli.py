@@ -10,10 +10,15 @@ import typer
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
+TASKS = ("classification", "translation")
 
 
 def _splits(incomplete: str) -> list[str]:
     return [name for name in SPLITS if name.startswith(incomplete)]
+
+
+def _tasks(incomplete: str) -> list[str]:
+    return [name for name in TASKS if name.startswith(incomplete)]
 
 
 def _queries(incomplete: str) -> list[str]:
@@ -32,6 +37,10 @@ def audit(
     ] = None,
     target: Annotated[
         str | None, typer.Argument(metavar="[TARGET]", help="The other side of a parallel corpus of two text files.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="translation, where one table holds sentence pairs.", autocompletion=_tasks),
     ] = None,
     text: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
     label: Annotated[str | None, typer.Option(help="The column that holds the label.")] = None,
@@ -72,7 +81,7 @@ def audit(
         labels=_pairs(labels),
         query=_one_of("query", query, QUERIES),  # type: ignore[arg-type]
         trust_remote_code=trust_remote_code,
-        columns={"target": target, "text": text, "label": label},
+        columns={"target": target, "text": text, "label": label, "task": _one_of("task", task, TASKS)},
         headline=headline,
         include_special=include_special,
         adversary_steps=adversary_steps,

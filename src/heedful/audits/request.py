@@ -24,7 +24,9 @@ from heedful.data.corpus import Corpus
 from heedful.data.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.whole import is_one_set, open_whole
 from heedful.errors import ConfigError, DataError
+from heedful.studies.run import Run
 
 SplitName = Literal["train", "validation", "test"]
 Data = Corpus | ParallelCorpus | Path
@@ -70,12 +72,14 @@ def open_request(
 ) -> Iterator[Request]:
     """Open the model, read the data by its tokeniser, and close the model again.
 
-    split: which texts; unless said, the test set where there is one. labels: the model's name for each label of the
-    data, where they differ. sample: how many texts are read. trust_remote_code: run code that a model brings with it.
-    columns: `text`, `label`, `target` … as for `open_data`.
+    split: which texts; unless said, the test set where there is one, and all of a file that has no splits (split as a
+    study would where one is named, or where the model is of a study of that file). labels: the model's name for each
+    label of the data, where they differ. sample: how many texts are read. trust_remote_code: run code that a model
+    brings with it. columns: `text`, `label`, `target`, `task` … as for `open_data`.
     """
     pick = _sampler(sample, seed)
-    corpus = None if data is None else _opened(data, columns)
+    own_file = _is_run(model) and isinstance(data, str | Path) and Run(model).config().data == str(data)
+    corpus = None if data is None else _opened(data, columns, whole=split is None and not own_file)
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
     elif corpus is None:
@@ -116,16 +120,17 @@ def _is_run(model: Any) -> bool:
     return isinstance(model, str | Path) and (Path(model) / "config.toml").is_file()
 
 
-def _opened(data: Any, columns: Mapping[str, Any]) -> Data:
-    """A corpus; or the folder of one whose texts have marked words."""
+def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
+    """A corpus; or the folder of one whose texts have marked words. whole: of what has no splits, all is test."""
     if data == "eraser-movies":
         open_data(data)  # its checksums
         return data_directory() / "eraser_movies"
     if isinstance(data, str | Path) and is_eraser(Path(data)):
         return Path(data)
-    return open_data(
-        data, columns.get("target"), **{k: v for k, v in columns.items() if k != "target" and v is not None}
-    )
+    target, given = columns.get("target"), {k: v for k, v in columns.items() if k != "target" and v is not None}
+    if whole and is_one_set(data) and given.keys() <= {"text", "label", "task"}:
+        return open_whole(data, target, **given)
+    return open_data(data, target, **given)
 
 
 def _texts(corpus: Data, split: SplitName | None) -> Texts:

@@ -101,7 +101,7 @@ def _x(column: int, heads: int) -> int:
     return _LEFT + column * _CELL + (_GAP if column >= heads else 0)
 
 
-def _text(x: float, y: float, words: str, kind: str, ink: str = "") -> Markup:
+def _text(x: float, y: int, words: str, kind: str, ink: str = "") -> Markup:
     style = Markup(' style="fill: {}"').format(ink) if ink else ""
     return Markup('<text class="{}" x="{}" y="{}" text-anchor="middle"{}>{}</text>').format(kind, x, y, style, words)
 
