@@ -108,7 +108,16 @@ def open_request(
 
 def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> Request:
     from heedful.audits.own import open_run, validation_passages
+    from heedful.audits.own_translator import open_translator_run
 
+    if Run(model).config().task == "translation":
+        if corpus is not None:
+            raise ConfigError(
+                f"{model} is a study of translation; it is audited on its own validation pairs, so give no data"
+            )
+        translator, pieces, passages, links = open_translator_run(model)
+        chosen = set(pick(sorted({passage.text for passage in passages})))
+        return Request(Subject(translator, pieces), [p for p in passages if p.text in chosen], links=links)
     network, reader = open_run(model)
     subject = Subject(network, reader)
     if corpus is None:
