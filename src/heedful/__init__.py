@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from heedful.api import report as report
     from heedful.api import reproduce as reproduce
     from heedful.api import study as study
+    from heedful.audits.arrays import audit_arrays as audit_arrays
+    from heedful.audits.asking import Subject as Subject
     from heedful.audits.following import Recorder as Recorder
+    from heedful.audits.module import ModuleNetwork as ModuleNetwork
+    from heedful.audits.module import WordReader as WordReader
+    from heedful.audits.network import Output as Output
     from heedful.audits.result import AuditResult as AuditResult
     from heedful.audits.trainer import TraceCallback as TraceCallback
     from heedful.config import ModelConfig as ModelConfig
@@ -40,13 +45,18 @@ _HOMES = {
     "Estimate": "heedful.measure.uncertainty",
     "HeedfulError": "heedful.errors",
     "ModelConfig": "heedful.config",
+    "ModuleNetwork": "heedful.audits.module",
+    "Output": "heedful.audits.network",
     "Recorder": "heedful.audits.following",
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",
+    "Subject": "heedful.audits.asking",
     "Trace": "heedful.trace.store",
     "TraceCallback": "heedful.audits.trainer",
     "TrainConfig": "heedful.config",
+    "WordReader": "heedful.audits.module",
     "audit": "heedful.api",
+    "audit_arrays": "heedful.audits.arrays",
     "claims": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",

@@ -1,5 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -9,6 +10,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
+from heedful.files import write_json
 
 if TYPE_CHECKING:
     from heedful.audits.network import Query
@@ -112,28 +114,31 @@ def audit(
     split: "SplitName | None" = None,
     labels: dict[str, str] | None = None,
     query: "Query | None" = None,
+    trust_remote_code: bool = False,
     columns: dict[str, Any] | None = None,
     **settings: Any,
 ) -> "AuditResult":
     """Ask whether a model's attention can be trusted as an explanation, and write the result and its page.
 
-    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data: as
-    for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out: the
-    audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
-    labels, query, columns: see `audits.request.open_request`. settings: any other of `AuditSettings`.
+    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
+    as for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out:
+    the audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
+    labels, query, trust_remote_code, columns: see `audits.request.open_request`. settings: any other of
+    `AuditSettings`.
 
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
     """
-    from heedful.audits.audit import AuditSettings, run_audit
+    from heedful.audits.audit import AuditSettings, free_folder, run_audit
+    from heedful.audits.provenance import Clock
     from heedful.audits.request import open_request
     from heedful.model.train import choose_device
     from heedful.reports.audit_page import write_audit_page
     from heedful.studies.progress import show_progress
 
-    chosen = AuditSettings(sample=sample, seed=seed, **settings)
+    clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
     of, on = _label_of(model), "its validation texts" if data is None else _label_of(data)
-    folder = Path(out) if out is not None else RUNS / f"audit-{run_name(of)}"
+    folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(of)}")
     with (
         open_request(
             model,
@@ -145,6 +150,7 @@ def audit(
             sample=sample,
             seed=seed,
             device=str(choose_device(device)),
+            trust_remote_code=trust_remote_code,
             **(columns or {}),
         ) as request,
         show_progress(enabled=progress) as (on_progress, on_stage),
@@ -161,6 +167,7 @@ def audit(
             data=on,
             on_progress=on_progress,
         )
+    write_json(folder / "manifest.json", asdict(clock.stopped(command)))
     write_audit_page(result, folder / "report.html", command)
     return result
 

@@ -10,10 +10,15 @@ import typer
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
+TASKS = ("classification", "translation")
 
 
 def _splits(incomplete: str) -> list[str]:
     return [name for name in SPLITS if name.startswith(incomplete)]
+
+
+def _tasks(incomplete: str) -> list[str]:
+    return [name for name in TASKS if name.startswith(incomplete)]
 
 
 def _queries(incomplete: str) -> list[str]:
@@ -33,6 +38,10 @@ def audit(
     target: Annotated[
         str | None, typer.Argument(metavar="[TARGET]", help="The other side of a parallel corpus of two text files.")
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="translation, where one table holds sentence pairs.", autocompletion=_tasks),
+    ] = None,
     text: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
     label: Annotated[str | None, typer.Option(help="The column that holds the label.")] = None,
     split: Annotated[
@@ -51,6 +60,9 @@ def audit(
     integrated_steps: Annotated[int, typer.Option(min=0, help="Of integrated gradients; 0: none.")] = 50,
     out: Annotated[Path | None, typer.Option(help="The audit's folder; runs/audit-<model> if left out.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run code that the model brings with it.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Say, with numbers and a plain verdict, whether a model's attention may be shown as an explanation."""
@@ -68,7 +80,8 @@ def audit(
         split=_one_of("split", split, SPLITS),  # type: ignore[arg-type]
         labels=_pairs(labels),
         query=_one_of("query", query, QUERIES),  # type: ignore[arg-type]
-        columns={"target": target, "text": text, "label": label},
+        trust_remote_code=trust_remote_code,
+        columns={"target": target, "text": text, "label": label, "task": _one_of("task", task, TASKS)},
         headline=headline,
         include_special=include_special,
         adversary_steps=adversary_steps,

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heedful.audits.audit import AuditSettings, run_audit
+from heedful.audits.audit import AuditSettings, free_folder, run_audit
 from heedful.audits.measuring import Examination
 from heedful.audits.result import AuditResult
 from heedful.data.alignments import Alignment
@@ -229,3 +229,13 @@ def test_links_are_scored_where_passages_are_output_words(tmp_path):
     result = run_audit(pooled(), some, out=tmp_path, settings=replace(QUICK, adversary_steps=0), links=links)
     assert result.score("aer", "layer 1").value == 0
     assert result.score("aer", "random order").value > 0.5
+
+
+def test_no_folder_of_somebody_else(tmp_path):
+    assert free_folder(tmp_path / "new") == tmp_path / "new"
+    (tmp_path / "file").write_text("")
+    (tmp_path / "config.toml").write_text("")
+    with pytest.raises(ConfigError, match="is a file"):
+        free_folder(tmp_path / "file")
+    with pytest.raises(ConfigError, match="holds a study"):
+        free_folder(tmp_path)

@@ -1,4 +1,5 @@
 import copy
+import json
 import logging
 import sys
 from typing import Any
@@ -319,6 +320,37 @@ def test_hub_out_of_reach(monkeypatch):
         "someone/some-model is no folder, and as a Hub id it could not be fetched (We couldn't connect"
     )
     assert "check the name and the network" in said
+
+
+CODE = """
+from transformers import BertConfig, BertForSequenceClassification
+
+class OwnConfig(BertConfig):
+    model_type = "own-bert"
+
+class OwnClassifier(BertForSequenceClassification):
+    config_class = OwnConfig
+"""
+
+
+def test_code_that_a_model_brings_is_run_only_where_it_is_trusted(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("nobody is there to be asked"))
+    tiny.bert().save(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    own = {"AutoConfig": "own.OwnConfig", "AutoModelForSequenceClassification": "own.OwnClassifier"}
+    config |= {"model_type": "own-bert", "auto_map": own}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model" / "own.py").write_text(CODE)
+    assert "it brings code of its own" in refuses(tmp_path / "model")
+    assert "--trust-remote-code" in refuses(tmp_path / "model")
+    assert not (tmp_path / "cache").exists()
+    with open_classifier(tmp_path / "model", trust_remote_code=True) as (network, _):
+        assert type(network.model).__name__ == "OwnClassifier"
+        assert network.layers == 2
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"model_type": "bert"}))
+    with open_classifier(tmp_path / "model") as (network, _):
+        assert type(network.model) is transformers.BertForSequenceClassification
 
 
 def test_model_without_a_tokeniser(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heedful.audits.importances import importances, leave_one_out
-from heedful.audits.names import DELETION, GRADIENT, INTEGRATED, PRODUCT
+from heedful.audits.names import DELETION, GRADIENT, HIDDEN, HIDDEN_DELETION, HIDDEN_PRODUCT, INTEGRATED, PRODUCT
 from heedful.measure.importance import g_y_x
 from heedful.measure.importance_captum import gradient_input
 from heedful.measure.importance_forward import Forward
@@ -40,9 +40,10 @@ def test_the_hidden_gradient_of_a_layer_is_that_of_what_its_attention_reads():
     """The first layer reads embeddings with places added: their gradient is that of the embeddings."""
     subject = stacked()
     found = importances(subject, subject.decide(in_pieces()), steps=0)
-    assert len(found.hidden) == 2
-    np.testing.assert_allclose(found.hidden[0].values, found.inputs[GRADIENT].values)
-    assert not np.allclose(found.hidden[1].values, found.inputs[GRADIENT].values)
+    assert list(found.hidden[HIDDEN]) == list(found.hidden[HIDDEN_PRODUCT]) == [0, 1]
+    assert HIDDEN_DELETION not in found.hidden
+    np.testing.assert_allclose(found.hidden[HIDDEN][0].values, found.inputs[GRADIENT].values)
+    assert not np.allclose(found.hidden[HIDDEN][1].values, found.inputs[GRADIENT].values)
 
 
 def test_integrated_gradients_of_a_linear_prediction_add_up():
@@ -71,13 +72,14 @@ def test_leave_one_out_deletes_whole_words():
 def test_many_at_once_are_as_one_by_one(max_tokens):
     subject = stacked(max_tokens=max_tokens)
     some = subject.decide(in_pieces())
-    together = importances(subject, some, steps=3)
+    together = importances(subject, some, steps=3, layer=1)
     for i, passage in enumerate(some):
-        single = importances(stacked(), [passage], steps=3)
+        single = importances(stacked(), [passage], steps=3, layer=1)
         for name, rows in together.inputs.items():
             np.testing.assert_allclose(rows.row(i), single.inputs[name].row(0), atol=1e-10)
-        for many, one in zip(together.hidden, single.hidden, strict=True):
-            np.testing.assert_allclose(many.row(i), one.row(0), atol=1e-10)
+        for name, layers in together.hidden.items():
+            for layer, many in layers.items():
+                np.testing.assert_allclose(many.row(i), single.hidden[name][layer].row(0), atol=1e-10)
 
 
 def test_without_captum_there_are_no_integrated_gradients(monkeypatch):

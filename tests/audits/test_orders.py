@@ -22,7 +22,9 @@ def test_known_values():
     }
     same = rows([1, 2, 3], [1, 2, 3])
     found = orders(
-        {k: v for k, v in maps.items() if k != "mean"}, {"gradient": same, "leave one out": same}, [same, same]
+        {k: v for k, v in maps.items() if k != "mean"},
+        {"gradient": same, "leave one out": same},
+        {"hidden gradient": {0: same, 1: same}},
     )
     np.testing.assert_array_equal(found.numbers["tau/layer 1/gradient"], [1, -1])
     np.testing.assert_array_equal(found.numbers["agreement/layer 1/hidden gradient"], [1, 0])

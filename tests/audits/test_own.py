@@ -8,10 +8,11 @@ import torch
 from heedful.audits.asking import Subject
 from heedful.audits.audit import AuditSettings, run_audit
 from heedful.audits.importances import importances
+from heedful.audits.names import HIDDEN, HIDDEN_DELETION
 from heedful.audits.own import classifier_network, open_run, validation_passages
 from heedful.config import ModelConfig
 from heedful.errors import RunError
-from heedful.measure.importance import d_y_x, g_y_h
+from heedful.measure.importance import d_y_h, d_y_x, g_y_h
 from heedful.model.classifier import AttentionClassifier
 from heedful.model.forward import classifier_forward
 from heedful.studies.run import Run
@@ -29,14 +30,16 @@ def test_a_classifier_reads_as_it_does_itself_and_importance_is_that_of_measure(
     subject = Subject(classifier_network(model), replace(READER, labels=tuple("abc"[:classes])))
     some = subject.decide(passages(4))
     reading = subject.read(some)
-    found = importances(subject, some, steps=0, include_special=True)
+    found = importances(subject, some, steps=0, include_special=True, layer=0)
     forward = classifier_forward(model)
     for i, passage in enumerate(some):
         tokens = torch.tensor([passage.pieces])
         mask = torch.ones_like(tokens, dtype=torch.bool)
         np.testing.assert_allclose(reading.attention[i][0, 0], model(tokens, mask).alpha[0].detach(), atol=1e-12)
         assert reading.probabilities.shape == (4, classes)
-        np.testing.assert_allclose(found.hidden[0].row(i), g_y_h(forward, tokens, mask).row(0), atol=1e-9)
+        np.testing.assert_allclose(found.hidden[HIDDEN][0].row(i), g_y_h(forward, tokens, mask).row(0), atol=1e-9)
+        unseen, masked = found.hidden[HIDDEN_DELETION][0].row(i)[1:], d_y_h(forward, tokens, mask).row(0)[1:]
+        np.testing.assert_allclose(unseen, masked / masked.sum(), atol=1e-9)
         deleted = d_y_x(forward, tokens, mask).row(0)[1:]
         own = found.inputs["leave one out"].row(i)[1:]
         np.testing.assert_allclose(own, deleted / deleted.sum(), atol=1e-9)

@@ -27,6 +27,16 @@ def test_the_test_set_unless_said():
         pass
 
 
+def test_all_of_a_file_that_has_no_splits(tmp_path):
+    made = tiny.bert()
+    rows = [f'"{text}",{tiny.LABELS[i % 2]}' for i, text in enumerate(tiny.TEXTS * 4)]
+    (tmp_path / "reviews.csv").write_text("\n".join(["text,label", *rows]))
+    with open_request(made.model, tmp_path / "reviews.csv", tokenizer=made.tokenizer) as request:
+        assert len(request.passages) == len(rows)
+    with open_request(made.model, tmp_path / "reviews.csv", tokenizer=made.tokenizer, split="validation") as request:
+        assert 0 < len(request.passages) < len(rows)
+
+
 def test_a_sample_is_drawn_under_its_seed():
     made = tiny.bert()
 

@@ -20,7 +20,7 @@ from heedful.audits.settings import AuditSettings
 from heedful.audits.verdict import judge
 from heedful.config import digest
 from heedful.data.alignments import Alignment
-from heedful.errors import DataError
+from heedful.errors import ConfigError, DataError
 from heedful.studies.pool import OnProgress
 
 __all__ = ["AuditSettings", "run_audit"]
@@ -69,6 +69,22 @@ def run_audit(
     )
     result.save(out / "result.json")
     return result
+
+
+def free_folder(out: Path | str) -> Path:
+    """A folder for an audit: new, or of an audit before; never one in which something else lives.
+
+    >>> free_folder("runs/audit-mine").name
+    'audit-mine'
+    """
+    folder = Path(out)
+    others = {"config.toml": "a study", "following.json": "a followed training", "config.json": "a model"}
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; an audit needs a folder")
+    for name, what in others.items():
+        if (folder / name).exists():
+            raise ConfigError(f"{folder} holds {what}; choose another folder for the audit")
+    return folder
 
 
 def _size(passage: Passage) -> tuple[int, int]:

@@ -7,7 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.audits.asking import Numbers
-from heedful.audits.names import DELETION, HIDDEN, RANDOM, layer_of
+from heedful.audits.names import (
+    DELETION,
+    GRADIENT,
+    HIDDEN,
+    HIDDEN_DELETION,
+    HIDDEN_PRODUCT,
+    PRODUCT,
+    RANDOM,
+    is_hidden,
+    layer_of,
+)
 from heedful.audits.orders import TOP, hidden_name
 from heedful.audits.result import Contrast, Score
 from heedful.measure.agreement import random_agreement, shuffled_agreement
@@ -21,6 +31,7 @@ from heedful.measure.uncertainty import (
     paired_permutation,
 )
 
+STATES = {HIDDEN: GRADIENT, HIDDEN_PRODUCT: PRODUCT, HIDDEN_DELETION: DELETION}  # beside the same of the inputs
 INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
 
 
@@ -79,22 +90,22 @@ def contrasts(table: Table, headline: str) -> tuple[Contrast, ...]:
     """What is compared on the same texts, each tested by permutation, all corrected together.
 
     The headline map against random order and against each importance in what they are good for; its τ with each
-    importance against that of a random model, and against its τ with leave one out.
+    importance against that of a random model, and against its τ with leave one out; its τ with an importance of states
+    against that with the same of inputs (M1 of meister2021).
     """
-    importances = [name for name in table.important if not name.startswith(HIDDEN)]
+    importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
         (quantity, headline, f"{quantity}/{headline}", other, f"{quantity}/{other}")
         for quantity in ("comprehensiveness", "sufficiency", "token f1", "auprc")
         for other in (RANDOM, *importances)
     ]
-    for name in (*importances, HIDDEN):
+    for name in (*importances, *STATES):
         own = f"tau/{headline}/{name}"
         pairs.append((f"tau with {name}", "trained model", own, "random model", f"random {own}"))
     deleted = f"tau/{headline}/{DELETION}"
+    pairs += [("tau", DELETION, deleted, name, f"tau/{headline}/{name}") for name in importances if name != DELETION]
     pairs += [
-        ("tau", DELETION, deleted, name, f"tau/{headline}/{name}")
-        for name in (*importances, HIDDEN)
-        if name != DELETION
+        ("tau", name, f"tau/{headline}/{name}", other, f"tau/{headline}/{other}") for name, other in STATES.items()
     ]
     known = [pair for pair in pairs if pair[2] in table.numbers and pair[4] in table.numbers]
     tests = [_tested(table, table.numbers[a], table.numbers[b]) for _, _, a, _, b in known]
@@ -115,7 +126,7 @@ def _tested(table: Table, a: Numbers, b: Numbers) -> tuple[Estimate, float]:
 def _shuffled(table: Table, of: str, against: str) -> Numbers:
     """The matched shuffle of one map with one importance; NaN where either has no order, or no text has its length."""
     layer = layer_of(of)
-    important = table.important[hidden_name(layer) if against == HIDDEN and layer is not None else against]
+    important = table.important[hidden_name(against, layer) if is_hidden(against) and layer is not None else against]
     rows = np.flatnonzero(~np.isnan(table.numbers[f"agreement/{of}/{against}"])).tolist()
     result = np.full(len(table.text), np.nan)
     if not rows:

@@ -8,16 +8,13 @@ runs/<name>/following.json         the probe texts, and what is known of them
             report.html            the page
 """
 
-import platform
-import time
 from dataclasses import asdict
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from heedful.audits.followed import FollowedStep, FollowedTraining, ProbeTexts, StepAgreement
+from heedful.audits.provenance import now, versions
 from heedful.config import digest, from_mapping
 from heedful.errors import RunError
 from heedful.files import read_json, without_nan, write_json
@@ -83,7 +80,7 @@ class FollowedRun:
         if self.root.exists() and any(self.root.iterdir()):
             raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
         write_json(self._probe_path, without_nan(asdict(probe)))
-        write_json(self.manifest_path, _manifest())
+        write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})
 
     def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
         """Store a step and what it says; later steps are dropped, since training has gone back to before them."""
@@ -140,14 +137,3 @@ def _agreement(trace: Trace, step: int, u_name: str, v_name: str) -> StepAgreeme
         gain=bootstrap_mean(rows - agreement(*read(trace.steps[0]))),
         ties=ties,
     )
-
-
-def _manifest() -> dict[str, Any]:
-    versions = {"python": platform.python_version()}
-    for name in ("heedful", "torch", "transformers", "numpy"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    begun = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"versions": versions, "commit": source_commit(), "begun": begun}

@@ -46,6 +46,7 @@ def open_classifier(
     *,
     device: str | torch.device = "cpu",
     query: Query | None = None,
+    trust_remote_code: bool = False,
 ) -> Iterator[tuple["Classifier", TokenReader]]:
     """A classifier and its tokeniser as an audit wants them.
 
@@ -65,7 +66,7 @@ def open_classifier(
     >>> network.query, network.can_change, output.attention[0].shape, reader.labels
     ('mean', True, torch.Size([1, 2, 2, 2]), ('LABEL_0', 'LABEL_1'))
     """
-    loaded, tokenizer = load("classifier", model, tokenizer, device)
+    loaded, tokenizer = load("classifier", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if loaded.config.is_encoder_decoder:
         raise DataError(f"{name_of(loaded)} reads a text by an encoder and again by a decoder; classifiers have one")
     reader = TokenReader(tokenizer, _labels(loaded.config), longest_input(loaded, tokenizer))

@@ -1,4 +1,4 @@
-"""Which words a prediction depends on, by four accounts; and which hidden states of each layer."""
+"""Which words a prediction depends on, by four accounts; and on which hidden states, by three."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,17 @@ from torch import Tensor
 
 from heedful.audits.asking import Batch, Numbers, Subject, chosen, numbers
 from heedful.audits.maps import asked, shares
-from heedful.audits.names import DELETION, GRADIENT, INTEGRATED, PRODUCT
+from heedful.audits.names import (
+    DELETION,
+    GRADIENT,
+    HIDDEN,
+    HIDDEN_DELETION,
+    HIDDEN_PRODUCT,
+    INTEGRATED,
+    PRODUCT,
+)
 from heedful.audits.passage import Passage
+from heedful.audits.unseeing import hidden_leave_one_out
 from heedful.errors import MissingExtraError
 from heedful.measure.importance_batch import Importance
 from heedful.measure.importance_captum import integrated_gradients
@@ -19,17 +28,22 @@ from heedful.measure.importance_forward import Forward
 
 @dataclass(frozen=True)
 class Importances:
-    """Rows of the words asked about that sum to 1, one per passage: of the inputs by name, of hidden states by layer.
+    """Rows of the words asked about that sum to 1, one per passage: of inputs by name, of states by name and layer.
 
     A row that is `undefined` belongs to a prediction that nothing matters to.
     """
 
     inputs: dict[str, Importance]
-    hidden: tuple[Importance, ...]
+    hidden: dict[str, dict[int, Importance]]
 
 
 def importances(
-    subject: Subject, passages: Sequence[Passage], *, steps: int = 50, include_special: bool = False
+    subject: Subject,
+    passages: Sequence[Passage],
+    *,
+    steps: int = 50,
+    include_special: bool = False,
+    layer: int | None = None,
 ) -> Importances:
     """Importance of words for the output that each passage asks about.
 
@@ -38,7 +52,12 @@ def importances(
     integrated gradients   |Σ ∫ e · ∂ŷ/∂e|, from embeddings of 0, at `steps` points; left out where that is 0, or
                            where captum is not installed
     leave one out          |ŷ − ŷ without the word|, the rest read anew; 0 of special words, which always stay
-    hidden gradient        Σ ‖∂ŷ/∂h‖₂ of each layer's states
+
+    and of the states that each layer's attention reads:
+
+    hidden gradient          Σ ‖∂ŷ/∂h‖₂
+    hidden gradient × state  |Σ h · ∂ŷ/∂h|
+    hidden leave one out     |ŷ − ŷ with the word hidden from attention|, of `layer` alone, where that can be done
     """
 
     def share(rows: Sequence[Numbers]) -> Importance:
@@ -50,8 +69,13 @@ def importances(
     if integrated is not None:
         inputs[INTEGRATED] = share(integrated)
     inputs[DELETION] = share(leave_one_out(subject, passages))
-    layers = range(2, len(found[0]))
-    return Importances(inputs, tuple(share([row[layer] for row in found]) for layer in layers))
+    hidden = {
+        name: {of: share([row[first + 2 * of] for row in found]) for of in range(len(found[0]) // 2 - 1)}
+        for name, first in ((HIDDEN, 2), (HIDDEN_PRODUCT, 3))
+    }
+    if layer is not None and subject.network.can_change:
+        hidden[HIDDEN_DELETION] = {layer: share(hidden_leave_one_out(subject, passages, layer))}
+    return Importances(inputs, hidden)
 
 
 def leave_one_out(subject: Subject, passages: Sequence[Passage]) -> list[Numbers]:
@@ -68,14 +92,16 @@ def leave_one_out(subject: Subject, passages: Sequence[Passage]) -> list[Numbers
 
 
 def _gradients(subject: Subject, batch: Batch) -> list[Numbers]:
-    """Of every passage: its words' gradient, gradient × input, and hidden gradient of each layer, by one backward."""
+    """Of every passage, by one backward: gradient and gradient × input of its words, then those of each layer."""
     embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
     output = subject.run(batch, embedded)
     wanted = (embedded, *output.hidden)
     gradients = _gradient(chosen(output.probabilities, batch), wanted)
-    norms = [numbers(torch.linalg.vector_norm(gradient, dim=-1)) for gradient in gradients]
-    product = numbers((embedded * gradients[0]).sum(-1))
-    rows = np.stack([norms[0], product, *norms[1:]], axis=1)
+    pairs = [
+        (torch.linalg.vector_norm(gradient, dim=-1), (state * gradient).sum(-1))
+        for state, gradient in zip(wanted, gradients, strict=True)
+    ]
+    rows = np.stack([numbers(row) for pair in pairs for row in pair], axis=1)
     return [passage.words_of(row) for passage, row in zip(batch.passages, rows, strict=True)]
 
 

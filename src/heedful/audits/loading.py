@@ -13,6 +13,10 @@ from torch import nn
 from heedful.errors import ConfigError, DataError, MissingExtraError
 
 MADE_OF_NOTHING = 2  # pieces, besides the special ones, that tokenisers have when their files are missing
+NOT_TRUSTED = (
+    "it brings code of its own, which would be run on this machine; read it, and where you trust it pass "
+    "--trust-remote-code (trust_remote_code=True in Python)"
+)
 Task = Literal["classifier", "translator"]
 
 
@@ -35,11 +39,19 @@ KINDS: Mapping[Task, Kind] = MappingProxyType(
 )
 
 
-def load(task: Task, model: str | Path | nn.Module, tokenizer: Any, device: str | torch.device) -> tuple[Any, Any]:
+def load(
+    task: Task,
+    model: str | Path | nn.Module,
+    tokenizer: Any,
+    device: str | torch.device,
+    *,
+    trust_remote_code: bool = False,
+) -> tuple[Any, Any]:
     """The model and a tokeniser of our own.
 
     A model that is handed in stays as and where it is. One that is loaded goes to `device`, in single precision if it
-    was saved in half of it. tokenizer: needed beside a model; beside a folder or Hub id, another one's place.
+    was saved in half of it. tokenizer: needed beside a model; beside a folder or Hub id, another one's place. Code that
+    comes with a model is not run, unless it is to be trusted.
 
     >>> load("classifier", "no/such/folder", None, "cpu")
     Traceback (most recent call last):
@@ -51,11 +63,11 @@ def load(task: Task, model: str | Path | nn.Module, tokenizer: Any, device: str 
             raise ConfigError(f"{type(model).__name__} is no Hugging Face model: not a transformers.PreTrainedModel")
         if tokenizer is None:
             raise ConfigError(f"{type(model).__name__} came without its tokeniser; pass it beside the model")
-        return model, _tokenizer(transformers, tokenizer)
+        return model, _tokenizer(transformers, tokenizer, trust_remote_code)
     place = _place(model)
     with torch.random.fork_rng(devices=[]):
-        loaded = _model(transformers, KINDS[task], place)
-    return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer)
+        loaded = _model(transformers, KINDS[task], place, trust_remote_code)
+    return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
 
 
 def _transformers() -> Any:
@@ -81,16 +93,25 @@ def _place(model: str | Path) -> str:
     return name
 
 
-def _model(transformers: Any, kind: Kind, place: str) -> Any:
+def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
     try:
-        config = transformers.AutoConfig.from_pretrained(place)
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
     except (OSError, ValueError) as error:
         raise _unopened(place, error) from error
-    if type(config) not in getattr(transformers, kind.known):
+    brings = kind.opens in (getattr(config, "auto_map", None) or {})
+    if type(config) not in getattr(transformers, kind.known) and not (trust and brings):
+        if brings:
+            raise DataError(f"{place}: {NOT_TRUSTED}")
         raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}")
     opens = getattr(transformers, kind.opens)
     try:
-        model, info = opens.from_pretrained(place, config=config, attn_implementation="eager", output_loading_info=True)
+        model, info = opens.from_pretrained(
+            place,
+            config=config,
+            attn_implementation="eager",
+            output_loading_info=True,
+            trust_remote_code=trust,
+        )
     except (OSError, ValueError) as error:
         raise _unopened(place, error) from error
     missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
@@ -104,6 +125,8 @@ def _model(transformers: Any, kind: Kind, place: str) -> Any:
 
 def _unopened(place: str, error: Exception) -> DataError:
     said = str(error).strip().splitlines()[0]
+    if "trust_remote_code" in str(error):
+        return DataError(f"{place}: {NOT_TRUSTED}")
     if Path(place).is_dir():
         return DataError(f"{place}: the folder cannot be opened as a model: {said}")
     return DataError(
@@ -112,14 +135,16 @@ def _unopened(place: str, error: Exception) -> DataError:
     )
 
 
-def _tokenizer(transformers: Any, given: Any) -> Any:
+def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
     """A tokeniser that is handed in is copied, for every use of one changes its settings."""
     if not isinstance(given, str | Path):
         return copy.deepcopy(given)
     advice = "save one there with tokenizer.save_pretrained(folder), or pass one"
     try:
-        opened = transformers.AutoTokenizer.from_pretrained(given)
+        opened = transformers.AutoTokenizer.from_pretrained(given, trust_remote_code=trust)
     except Exception as error:  # anything may come of files that are not there
+        if "trust_remote_code" in str(error):
+            raise DataError(f"{given}: {NOT_TRUSTED}") from error
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(f"{given}: no tokeniser could be opened ({said}); {advice}") from error
     if len(opened) - len(opened.all_special_ids) <= MADE_OF_NOTHING:

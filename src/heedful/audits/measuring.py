@@ -53,7 +53,7 @@ class Examination:
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> Part:
         """Ask everything about some passages; of those that `examples` names, keep words and weights."""
         settings, decided = self.settings, self.subject.decide(passages)
-        reading, maps, important = _explained(self.subject, decided, settings)
+        reading, maps, important = _explained(self.subject, decided, settings, layer_of(self.headline))
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
         predicted = [self.subject.name_of(int(best)) for best in reading.probabilities.argmax(1)]
@@ -114,11 +114,11 @@ class Examination:
 
 
 def _explained(
-    subject: Subject, passages: Sequence[Passage], settings: AuditSettings
+    subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
 ) -> tuple[Reading, dict[str, Importance], Importances]:
-    reading, special = subject.read(passages), settings.include_special
+    reading, special, steps = subject.read(passages), settings.include_special, settings.integrated_steps
     maps = attention_maps(passages, reading.attention, reading.rollout, include_special=special)
-    return reading, maps, importances(subject, passages, steps=settings.integrated_steps, include_special=special)
+    return reading, maps, importances(subject, passages, steps=steps, include_special=special, layer=layer)
 
 
 def _of_random(frozen: Subject, passages: Sequence[Passage], settings: AuditSettings) -> dict[str, Numbers]:

@@ -3,7 +3,8 @@
 MEAN, ROLLOUT = "mean", "rollout"
 GRADIENT, PRODUCT = "gradient", "gradient × input"
 INTEGRATED, DELETION = "integrated gradients", "leave one out"
-HIDDEN = "hidden gradient"
+HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
+HIDDEN_DELETION = "hidden leave one out"
 RANDOM = "random order"
 EVERYWHERE = "all layers"
 
@@ -24,6 +25,15 @@ def is_head(name: str) -> bool:
     (True, False)
     """
     return " head " in name
+
+
+def is_hidden(name: str) -> bool:
+    """Whether an importance is of hidden states, not of the words that are read.
+
+    >>> is_hidden("hidden leave one out"), is_hidden("leave one out")
+    (True, False)
+    """
+    return name.startswith("hidden ")
 
 
 def layer_of(name: str) -> int | None:

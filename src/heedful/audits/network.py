@@ -28,25 +28,29 @@ class Output:
 class Network(Protocol):
     """A model that has been opened for an audit: eager attention, nothing else changed.
 
-    modules: those to be held in evaluation mode. query: which of the Q places of `Output.attention` explain the
-    prediction, the first (a classification token), the last (a decoder), or all of them averaged. layers, heads: the
-    sizes of its attention. can_change: whether another attention can be put in place of its own.
+    query: the first place explains the prediction (a classification token), the last (a decoder), or all of them
+    averaged.
     """
 
     @property
-    def modules(self) -> tuple[nn.Module, ...]: ...
+    def modules(self) -> tuple[nn.Module, ...]:
+        """Those to be held in evaluation mode."""
 
     @property
-    def query(self) -> Query: ...
+    def query(self) -> Query:
+        """Which of the Q places of `Output.attention` explain the prediction."""
 
     @property
-    def layers(self) -> int: ...
+    def layers(self) -> int:
+        """How many layers of attention there are."""
 
     @property
-    def heads(self) -> int: ...
+    def heads(self) -> int:
+        """How many heads each of them has."""
 
     @property
-    def can_change(self) -> bool: ...
+    def can_change(self) -> bool:
+        """Whether another attention can be put in place of its own."""
 
     def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
         """Embeddings that `run` takes in place of pieces, with nothing of their position in them."""

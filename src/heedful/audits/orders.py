@@ -1,19 +1,21 @@
 """Do maps of attention put words in the order of their importance? Numbers for each passage, by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.audits.asking import Numbers
-from heedful.audits.names import HIDDEN, is_head, layer_of
+from heedful.audits.names import is_head, layer_of
 from heedful.measure.agreement import agreement
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.importance_batch import Importance
 from heedful.measure.ragged import FloatArray
 from heedful.measure.rank import kendall_tau_b
 
+NO_STATES: Mapping[str, Mapping[int, Importance]] = MappingProxyType({})
 TOP = 5  # percent of a passage's words that count as its most important
 
 
@@ -30,7 +32,9 @@ class Orders:
 
 
 def orders(
-    maps: Mapping[str, Importance], inputs: Mapping[str, Importance], hidden: Sequence[Importance] = ()
+    maps: Mapping[str, Importance],
+    inputs: Mapping[str, Importance],
+    hidden: Mapping[str, Mapping[int, Importance]] = NO_STATES,
 ) -> Orders:
     """Every map against every importance of the inputs, and against that of its own layer's hidden states.
 
@@ -47,7 +51,7 @@ def orders(
     names = list(inputs)
     for name, rows in maps.items():
         layer = layer_of(name)
-        own = {HIDDEN: hidden[layer]} if layer is not None and layer < len(hidden) else {}
+        own = {} if layer is None else {kind: of[layer] for kind, of in hidden.items() if layer in of}
         for other, importance in (*inputs.items(), *own.items()):
             numbers[f"tau/{name}/{other}"] = tau(rows, importance)
             if not is_head(name):
@@ -59,17 +63,17 @@ def orders(
         for other in names[i + 1 :]:
             numbers[f"tau/{name}/{other}"] = tau(inputs[name], inputs[other])
     important = {name: _top(rows) for name, rows in inputs.items()}
-    important |= {hidden_name(layer): _top(rows) for layer, rows in enumerate(hidden)}
+    important |= {hidden_name(kind, layer): _top(rows) for kind, of in hidden.items() for layer, rows in of.items()}
     return Orders(numbers, important)
 
 
-def hidden_name(layer: int) -> str:
-    """Where `Orders.important` keeps a layer's hidden gradient.
+def hidden_name(kind: str, layer: int) -> str:
+    """Where `Orders.important` keeps an importance of a layer's states.
 
-    >>> hidden_name(0)
+    >>> hidden_name("hidden gradient", 0)
     'hidden gradient 1'
     """
-    return f"{HIDDEN} {layer + 1}"
+    return f"{kind} {layer + 1}"
 
 
 def tau(rows: Importance, others: Importance) -> Numbers:

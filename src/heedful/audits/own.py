@@ -32,7 +32,7 @@ def open_run(
     run = run if isinstance(run, Run) else Run(run)
     config = run.config()
     if config.task != "classification":
-        raise RunError(f"{run.root} is a study of translation; only models that classify can be audited from a run")
+        raise RunError(f"{run.root} is a study of translation; open_translator_run opens those")
     model = load_model(run, seed)
     words = run.vocabulary().words
     chosen = rules or _rules(config.data, config.lower)

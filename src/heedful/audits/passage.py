@@ -55,13 +55,11 @@ class Passage:
 
 @runtime_checkable
 class Reader(Protocol):
-    """Texts become passages: the tokeniser's side of a model.
-
-    labels: the names of the model's labels, in order; none where it writes sentences.
-    """
+    """Texts become passages: the tokeniser's side of a model."""
 
     @property
-    def labels(self) -> tuple[str, ...]: ...
+    def labels(self) -> tuple[str, ...]:
+        """The names of the model's labels, in order; none where it writes sentences."""
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
         """A text of the data, its words and pieces; long ones are cut, and the passage says by how much."""

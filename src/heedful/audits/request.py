@@ -24,7 +24,9 @@ from heedful.data.corpus import Corpus
 from heedful.data.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.whole import is_one_set, open_whole
 from heedful.errors import ConfigError, DataError
+from heedful.studies.run import Run
 
 SplitName = Literal["train", "validation", "test"]
 Data = Corpus | ParallelCorpus | Path
@@ -65,15 +67,19 @@ def open_request(
     sample: int | None = None,
     seed: int = 0,
     device: str = "cpu",
+    trust_remote_code: bool = False,
     **columns: Any,
 ) -> Iterator[Request]:
     """Open the model, read the data by its tokeniser, and close the model again.
 
-    split: which texts; unless said, the test set where there is one. labels: the model's name for each label of the
-    data, where they differ. sample: how many texts are read. columns: `text`, `label`, `target` … as for `open_data`.
+    split: which texts; unless said, the test set where there is one, and all of a file that has no splits (split as a
+    study would where one is named, or where the model is of a study of that file). labels: the model's name for each
+    label of the data, where they differ. sample: how many texts are read. trust_remote_code: run code that a model
+    brings with it. columns: `text`, `label`, `target`, `task` … as for `open_data`.
     """
     pick = _sampler(sample, seed)
-    corpus = None if data is None else _opened(data, columns)
+    own_file = _is_run(model) and isinstance(data, str | Path) and Run(model).config().data == str(data)
+    corpus = None if data is None else _opened(data, columns, whole=split is None and not own_file)
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
     elif corpus is None:
@@ -85,18 +91,33 @@ def open_request(
     elif isinstance(corpus, ParallelCorpus):
         from heedful.audits.sequence import open_translator
 
-        with open_translator(model, tokenizer, device=device) as (translator, reader):
+        with open_translator(model, tokenizer, device=device, trust_remote_code=trust_remote_code) as (
+            translator,
+            reader,
+        ):
             yield _translated(translator, reader, _part(corpus, split), pick)
     else:
         from heedful.audits.hugging_face import open_classifier
 
-        with open_classifier(model, tokenizer, device=device, query=query) as (classifier, reader):
+        with open_classifier(model, tokenizer, device=device, query=query, trust_remote_code=trust_remote_code) as (
+            classifier,
+            reader,
+        ):
             yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
 
 
 def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> Request:
     from heedful.audits.own import open_run, validation_passages
+    from heedful.audits.own_translator import open_translator_run
 
+    if Run(model).config().task == "translation":
+        if corpus is not None:
+            raise ConfigError(
+                f"{model} is a study of translation; it is audited on its own validation pairs, so give no data"
+            )
+        translator, pieces, passages, links = open_translator_run(model)
+        chosen = set(pick(sorted({passage.text for passage in passages})))
+        return Request(Subject(translator, pieces), [p for p in passages if p.text in chosen], links=links)
     network, reader = open_run(model)
     subject = Subject(network, reader)
     if corpus is None:
@@ -108,16 +129,17 @@ def _is_run(model: Any) -> bool:
     return isinstance(model, str | Path) and (Path(model) / "config.toml").is_file()
 
 
-def _opened(data: Any, columns: Mapping[str, Any]) -> Data:
-    """A corpus; or the folder of one whose texts have marked words."""
+def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
+    """A corpus; or the folder of one whose texts have marked words. whole: of what has no splits, all is test."""
     if data == "eraser-movies":
         open_data(data)  # its checksums
         return data_directory() / "eraser_movies"
     if isinstance(data, str | Path) and is_eraser(Path(data)):
         return Path(data)
-    return open_data(
-        data, columns.get("target"), **{k: v for k, v in columns.items() if k != "target" and v is not None}
-    )
+    target, given = columns.get("target"), {k: v for k, v in columns.items() if k != "target" and v is not None}
+    if whole and is_one_set(data) and given.keys() <= {"text", "label", "task"}:
+        return open_whole(data, target, **given)
+    return open_data(data, target, **given)
 
 
 def _texts(corpus: Data, split: SplitName | None) -> Texts:

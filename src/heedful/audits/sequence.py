@@ -44,7 +44,11 @@ RULES = (  # of a model's generation settings, those that say which pieces may c
 
 @contextmanager
 def open_translator(
-    model: str | Path | nn.Module, tokenizer: Any = None, *, device: str | torch.device = "cpu"
+    model: str | Path | nn.Module,
+    tokenizer: Any = None,
+    *,
+    device: str | torch.device = "cpu",
+    trust_remote_code: bool = False,
 ) -> Iterator[tuple["Translator", TokenReader]]:
     """An encoder–decoder and its tokeniser as an audit wants them.
 
@@ -64,7 +68,7 @@ def open_translator(
     >>> passage.output, passage.target, passage.before, output.attention[0].shape
     ('cat', 3, (1,), torch.Size([1, 2, 1, 3]))
     """
-    loaded, tokenizer = load("translator", model, tokenizer, device)
+    loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if not loaded.config.is_encoder_decoder:
         raise DataError(f"{name_of(loaded)} is no encoder–decoder: it has no cross-attention")
     reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer))

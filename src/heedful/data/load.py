@@ -132,7 +132,7 @@ _SPLIT_NAMES = {
 
 def _hub_splits(data: Any, text: str | None, label: str | None) -> dict[str, Examples]:
     if not isinstance(data.column_names, dict):
-        return {"train": _hub_split(data, "dataset", text, label)}
+        return {"train": hub_split(data, "dataset", text, label)}
     found = {
         split: next((name for name in names if name in data.column_names), None)
         for split, names in _SPLIT_NAMES.items()
@@ -147,11 +147,12 @@ def _hub_splits(data: Any, text: str | None, label: str | None) -> dict[str, Exa
             said = f"dataset[{name!r}]: every label is -1, that is secret, so there is no {split} set"
             splits["train"] = replace(splits["train"], decisions=(*splits["train"].decisions, said))
         else:
-            splits[split] = _hub_split(data[name], f"dataset[{name!r}]", text, label)
+            splits[split] = hub_split(data[name], f"dataset[{name!r}]", text, label)
     return splits
 
 
-def _hub_split(data: Any, name: str, text: str | None, label: str | None) -> Examples:
+def hub_split(data: Any, name: str, text: str | None, label: str | None) -> Examples:
+    """The texts and labels of one `datasets.Dataset`."""
     if not hasattr(data, "num_rows"):
         raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
     if data.num_rows == 0:

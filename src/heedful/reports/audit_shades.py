@@ -59,14 +59,28 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+def shade_colours() -> dict[str, tuple[str, str]]:
+    """The ground and the ink of every class, by day.
+
+    >>> shade_colours()["p10"]
+    ('#11497f', '#fff')
+    """
+    return dict(_colours(_RAMPS["all"]))
+
+
 def _rules(media: str, ramps: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     yield f"@media {media} {{"
+    for name, (ground, ink) in _colours(ramps):
+        yield f".{name} {{ background: {ground}; color: {ink}; }}"
+    yield "}"
+
+
+def _colours(ramps: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, str]]]:
     for name, stops in ramps.items():
         for step in range(STEPS + 1):
             ground = _mixed(stops, step / STEPS)
             ink = "#000" if contrast(ground, "#000000") > contrast(ground, "#ffffff") else "#fff"
-            yield f".{name}{step} {{ background: {ground}; color: {ink}; }}"
-    yield "}"
+            yield f"{name}{step}", (ground, ink)
 
 
 def _mixed(stops: tuple[str, ...], amount: float) -> str:

@@ -40,7 +40,7 @@ def print_audit(result: AuditResult, report: Path) -> None:
 
 def _tau(scores: Scores) -> Table:
     """The headline map against every importance."""
-    table = _table(f"attention ({scores.headline}) with", "τ", "95 %", "random model", "agreement", "shuffled")
+    table = _table(f"attention ({scores.headline}) with", "τ", "95 %", "random", "top word", "shuffled")
     for against in scores.importances:
         tau = scores.score("tau", scores.headline, against)
         random, agreement, shuffled = (

@@ -1,0 +1,71 @@
+"""Audits on a page of the docs: numbers come from what was kept, texts of the data are not kept at all."""
+
+from dataclasses import asdict, replace
+from xml.etree import ElementTree
+
+import pytest
+
+from heedful.audits.followed import FollowedStep, FollowedTraining, StepAgreement
+from heedful.audits.provenance import Clock
+from heedful.audits.result import Contrast
+from heedful.errors import DataError
+from heedful.files import write_json
+from heedful.reports.audit_docs import Story, write_audit_docs
+from heedful.reports.audit_kept import KeptAudit, kept_audit
+from tests.reports.audit_example import around, audit_example
+
+
+def followed() -> FollowedTraining:
+    agreements = tuple(
+        StepAgreement(f"A({u},{v})", around(0.3), around(0.2), around(0.1), around(0.05), 0)
+        for u, v in (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))
+    )
+    steps = tuple(FollowedStep(step, 0.5 + step / 100, 0.7, around(0.9), 0.4, agreements) for step in (0, 10, 20))
+    return FollowedTraining("mine", "Bert", 30, 0.05, steps)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What `heedful audit` and a followed training leave behind."""
+    audit_example().save(tmp_path / "audit" / "result.json")
+    write_json(tmp_path / "audit" / "manifest.json", asdict(Clock().stopped("heedful audit m d --sample 40")))
+    write_json(tmp_path / "training.json", {"command": "python train.py", "steps": 80, "cpu_seconds": 61.0})
+    write_json(tmp_path / "followed" / "result.json", followed().to_dict())
+    return tmp_path
+
+
+def test_what_is_kept_is_all_but_the_texts(folder):
+    kept = kept_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
+    kept.save(folder / "kept.json")
+    again = KeptAudit.load(folder / "kept.json")
+    assert again.result.to_dict() == replace(audit_example(), examples=()).to_dict()
+    assert again.training["steps"] == 80
+    assert again.following.to_dict() == followed().to_dict()
+    assert again.provenance.command == "heedful audit m d --sample 40"
+    assert audit_example().examples[0].words[0] not in (folder / "kept.json").read_text().split('"')
+
+
+def test_a_page_with_pictures_from_what_was_kept(folder):
+    kept = kept_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
+    m1 = Contrast("tau", "hidden gradient", "gradient", around(0.123), 0.01, 0.02)
+    kept = replace(kept, result=replace(kept.result, contrasts=(*kept.result.contrasts, m1)))
+    page = write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], folder / "docs" / "audit.md")
+    text = page.read_text()
+    assert "## My &lt;model&gt;" in text
+    assert "Words of *ours*." in text
+    assert "0.123 (0.073–0.173)" in text
+    assert "CPU time of training | 1 min 1 s" in text
+    assert "heedful audit m d --sample 40" in text
+    assert kept.result.verdict.questions[0].question in text
+    pictures = [part.split(")")[0] for part in text.split("](figures/audit/")[1:]]
+    assert len(pictures) == 5
+    for name in pictures:
+        drawn = ElementTree.parse(page.parent / "figures" / "audit" / name).getroot()
+        assert float(drawn.get("width").removesuffix("pt")) > 300
+    before = page.read_bytes()
+    assert write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], page).read_bytes() == before
+
+
+def test_a_folder_that_is_no_audit(tmp_path):
+    with pytest.raises(DataError, match="no folder of a finished audit"):
+        kept_audit(tmp_path)
