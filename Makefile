@@ -20,6 +20,7 @@ tree: .venv/dev
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.scale
 
 install: .venv/dev
 

@@ -31,7 +31,7 @@ SLOW = 1.0  # seconds
 
 
 def main() -> None:
-    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "case", "run"))
+    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "case", "run", "scale"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=subjects, help="one subject; the others keep what was measured before")
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")

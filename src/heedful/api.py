@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from heedful.papers.results import Result
     from heedful.studies.preflight import Preflight
     from heedful.studies.result import StudyResult
+    from heedful.studies.spreading import Place
 
 RUNS = Path("runs")
+LARGE = 1 << 28  # bytes of files that preflight counts piece by piece
 
 
 def study(
@@ -75,10 +77,22 @@ def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus
     return open_data(data, target, **settings)
 
 
-def preflight(data: Any, **settings: Any) -> "Preflight":
+def preflight(
+    data: Any,
+    *,
+    stream: bool | None = None,
+    max_types: int | None = None,
+    jobs: int | None = None,
+    on: "Place" = "local",
+    address: str | None = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "Preflight":
     """Say, without training, what co-occurrence alone can teach a model of this corpus.
 
     data: as for `study`. settings: `text`, `label`, `lower`, and the permutations and seed of the null distribution.
+    stream: count files piece by piece, in memory bounded by `max_types` words on each side; done unasked where they are
+    large. jobs: chunks counted at a time. on: `local` or `ray`, a cluster at `address`.
 
     >>> preflight("sms-spam").verdict                          # doctest: +SKIP
     'learnable'
@@ -86,6 +100,27 @@ def preflight(data: Any, **settings: Any) -> "Preflight":
     from heedful.studies.preflight import run_preflight
 
     target = settings.pop("target", None)
+    if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
+        from heedful.data.chunks import streamed
+        from heedful.studies.progress import show_progress
+        from heedful.studies.streaming import MAX_TYPES, Settings, run_streamed
+
+        task = settings.pop("task", None) or task_of(data, target)
+        columns = {"first": settings.pop("text", None), "second": settings.pop("label", None)}
+        lower = settings.pop("lower", None)
+        chosen = Settings(
+            max_types=MAX_TYPES if max_types is None else max_types,
+            min_count=settings.pop("min_count", 3),
+            lower=lower is not False,
+            seed=settings.pop("seed", 0),
+            jobs=jobs,
+            on=on,
+            address=address,
+        )
+        with show_progress(enabled=progress) as (on_progress, _):
+            return run_streamed(
+                streamed(data, target, task=task, **columns), chosen, on_progress=on_progress, **settings
+            )
     return run_preflight(open_data(data, target, **_column_settings(settings)), **settings)
 
 
@@ -251,6 +286,19 @@ def task_named(name: str | None) -> TaskName | None:
     return None
 
 
+def place_named(name: str) -> "Place":
+    """Where work is done, by its name.
+
+    >>> place_named("ray")
+    'ray'
+    """
+    if name == "local":
+        return "local"
+    if name == "ray":
+        return "ray"
+    raise ConfigError(f"--on {name!r} is not one of local, ray")
+
+
 def run_name(data: str) -> str:
     """A folder name for a corpus or file: its name without folder and endings.
 
@@ -258,6 +306,17 @@ def run_name(data: str) -> str:
     ('reviews', 'sst')
     """
     return Path(data).name.split(".")[0].replace(":", "-") or "study"
+
+
+def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
+    """Whether files are counted piece by piece: if asked for, or if they are large."""
+    from heedful.data.chunks import is_large
+    from heedful.data.readers import format_of
+
+    files = isinstance(data, str | Path) and (target is not None or format_of(Path(data)) is not None)
+    if not files and (asked or implied):
+        raise ConfigError(f"only files are counted piece by piece, not {_label_of(data)!r}; leave out --stream")
+    return files and (asked if asked is not None else implied or is_large(data, target, LARGE))
 
 
 def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:

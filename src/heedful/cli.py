@@ -36,6 +36,10 @@ def _budgets(incomplete: str) -> list[str]:
     return [name for name in ("smoke", "quick", "paper") if name.startswith(incomplete)]
 
 
+def _places(incomplete: str) -> list[str]:
+    return [name for name in ("local", "ray") if name.startswith(incomplete)]
+
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -133,6 +137,14 @@ def preflight(
     lower: Lower = None,
     permutations: Annotated[int, typer.Option(min=19, help="Size of the null distribution.")] = 200,
     words: Annotated[int, typer.Option(min=1, help="How many words to show for each output.")] = 10,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Count files piece by piece; large ones are, unless told otherwise."),
+    ] = None,
+    max_types: Annotated[int | None, typer.Option(min=1, help="Words kept on each side of what is streamed.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Chunks counted at a time; one per core if left out.")] = None,
+    on: Annotated[str, typer.Option(help="Where chunks are counted: local or ray.", autocompletion=_places)] = "local",
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; Ray's own choice if left out.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say, without training, whether the data have anything for attention to learn from."""
@@ -147,6 +159,12 @@ def preflight(
         lower=lower,
         permutations=permutations,
         words=words,
+        stream=stream,
+        max_types=max_types,
+        jobs=jobs,
+        on=api.place_named(on),
+        address=address,
+        progress=True,
     )
     if as_json:
         _print_json(result.to_dict())

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +37,9 @@ def examples(table: Table, text: str | None = None, label: str | None = None) ->
     >>> found.decisions[1]
     'a.csv: 1 row with an empty text left out (line 3)'
     """
-    text, label, guessed = _choose(table, text, label)
-    texts = [_text(value, table, i, text) for i, value in enumerate(table.columns[text])]
-    labels = _labels(table, label)
+    text, label, guessed = choose(table, text, label)
+    texts, names = texts_and_names(table, text, label)
+    labels = _labels(table, label, names)
     kept = [i for i, content in enumerate(texts) if content.strip()]
     empty = [table.lines[i] for i, content in enumerate(texts) if not content.strip()]
     decisions = table.decisions + guessed
@@ -62,6 +62,16 @@ def examples(table: Table, text: str | None = None, label: str | None = None) ->
     )
 
 
+def texts_and_names(table: Table, text: str, label: str) -> tuple[list[str], list[str]]:
+    """The text and the name of the label of every row, checked; numbers are still as they stand.
+
+    >>> texts_and_names(Table("a.csv", {"review": ["good"], "stars": ["1.0"]}, [2]), "review", "stars")
+    (['good'], ['1.0'])
+    """
+    texts = [_text(value, table, i, text) for i, value in enumerate(table.columns[text])]
+    return texts, [_label(value, table, i, label) for i, value in enumerate(table.columns[label])]
+
+
 def class_names(found: Examples) -> tuple[str, ...]:
     """The classes of a training set in their own order, else numbers by value, else alphabetically.
 
@@ -69,19 +79,32 @@ def class_names(found: Examples) -> tuple[str, ...]:
     ('9', '10')
     """
     names = set(found.labels)
+    if names <= set(found.classes):
+        return tuple(name for name in found.classes if name in check_classes(found.name, names, len(found.labels)))
+    return order_classes(found.name, names, len(found.labels))
+
+
+def check_classes(name: str, names: set[str], rows: int) -> set[str]:
+    """The labels of so many rows, refused where they cannot be classes."""
     if len(names) == 1:
-        raise DataError(
-            f"{found.name}: every label is {shown(found.labels[0])}; a classifier needs at least two classes"
-        )
-    unique = len(names) == len(found.labels) and len(names) > 4
+        raise DataError(f"{name}: every label is {shown(next(iter(names)))}; a classifier needs at least two classes")
+    unique = len(names) == rows and len(names) > 4
     if unique or len(names) > MOST_CLASSES:
         counted = "a label of its own in every row" if unique else f"{len(names):,} distinct labels"
         raise DataError(
-            f"{found.name}: there is {counted}, which looks like a regression or ID column; "
+            f"{name}: there is {counted}, which looks like a regression or ID column; "
             f"name a column of at most {MOST_CLASSES} classes with --label"
         )
-    if names <= set(found.classes):
-        return tuple(name for name in found.classes if name in names)
+    return names
+
+
+def order_classes(name: str, names: set[str], rows: int) -> tuple[str, ...]:
+    """Labels in the order of their numbers, else of the alphabet.
+
+    >>> order_classes("a.csv", {"10", "9"}, rows=5)
+    ('9', '10')
+    """
+    check_classes(name, names, rows)
     if all(_is_integer(name) for name in names):
         return tuple(sorted(names, key=int))
     return tuple(sorted(names))
@@ -100,7 +123,12 @@ def class_indices(found: Examples, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(index[name] for name in found.labels)
 
 
-def _choose(table: Table, text: str | None, label: str | None) -> tuple[str, str, tuple[str, ...]]:
+def choose(table: Table, text: str | None, label: str | None) -> tuple[str, str, tuple[str, ...]]:
+    """The columns of the text and of the label, and what is said of them where they were guessed.
+
+    >>> choose(Table("a.csv", {"review": ["good"], "stars": ["1"]}, [2]), None, None)[:2]
+    ('review', 'stars')
+    """
     names = list(table.columns)
     if not names:
         raise DataError(f"{table.name}: there are no columns; each row needs a text and a label")
@@ -152,8 +180,7 @@ def _text(value: Any, table: Table, i: int, column: str) -> str:
     return value
 
 
-def _labels(table: Table, column: str) -> list[str]:
-    names = [_label(value, table, i, column) for i, value in enumerate(table.columns[column])]
+def _labels(table: Table, column: str, names: list[str]) -> list[str]:
     numbers = [_number(name) for name in names]
     if any(number is None for number in numbers):
         return names
@@ -163,7 +190,29 @@ def _labels(table: Table, column: str) -> list[str]:
                 f"{table.where(i)}: label {shown(names[i])} is not a whole number, so column {shown(column)} looks "
                 "like a regression target; name a column of classes with --label"
             )
-    return [name if _is_integer(name) else str(int(float(name))) for name in names]
+    return [_as_integer(name) for name in names]
+
+
+def settle(name: str, column: str, labels: Iterable[str]) -> dict[str, str]:
+    """What each label of a whole file is called: numbers as whole numbers, where all are numbers.
+
+    >>> settle("a.csv", "stars", ["1.0", "0"]), settle("a.csv", "stars", ["1.0", "good"])
+    ({'1.0': '1', '0': '0'}, {'1.0': '1.0', 'good': 'good'})
+    """
+    numbers = {label: _number(label) for label in labels}
+    if any(number is None for number in numbers.values()):
+        return {label: label for label in numbers}
+    for label, number in numbers.items():
+        if number is None or not number.is_integer():
+            raise DataError(
+                f"{name}: label {shown(label)} is not a whole number, so column {shown(column)} looks like a "
+                "regression target; name a column of classes with --label"
+            )
+    return {label: _as_integer(label) for label in numbers}
+
+
+def _as_integer(name: str) -> str:
+    return name if _is_integer(name) else str(int(float(name)))
 
 
 def _label(value: Any, table: Table, i: int, column: str) -> str:

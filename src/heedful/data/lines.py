@@ -3,10 +3,14 @@
 import gzip
 import re
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
 
 from heedful.errors import DataError
 
+LARGEST = 1 << 30  # bytes that are read at once
+BOMB_RATIO, BOMB_BYTES = 200, 1 << 26  # no text packs so well
+_PIECE = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -65,11 +69,71 @@ def reason(error: BaseException) -> str:
     return "".join(character if character.isprintable() else " " for character in str(error))[:200]
 
 
-def _content(path: Path) -> bytes:
+def regular(path: Path) -> Path:
+    """The path, if a file lies there that can be read to its end: not a folder, a pipe or a device.
+
+    >>> regular(Path("/dev/null"))
+    Traceback (most recent call last):
+    heedful.errors.DataError: /dev/null: this is not a plain file; save its content to a file, and give that
+    """
     try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix.lower() == ".gz" else content
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read: {reason(error)}") from error
+        if path.is_file():
+            return path
+        there, folder = path.exists(), path.is_dir()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{str(path)[:80]!r} cannot be a file's name: {reason(error)}") from error
+    if folder:
+        raise DataError(f"{path}: this is a folder; give a file in it")
+    if there:
+        raise DataError(f"{path}: this is not a plain file; save its content to a file, and give that")
+    if path.is_symlink():
+        raise DataError(f"{path}: this link leads nowhere, or round in a circle; give the file itself")
+    raise DataError(f"{path}: there is no such file; check its name and folder")
+
+
+def open_bytes(path: Path) -> BufferedIOBase:
+    """A file's bytes, unpacked where its name ends in `.gz`; what cannot be opened is a `DataError`."""
+    regular(path)
+    try:
+        return gzip.open(path) if is_packed(path) else path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the name says that the file is gzipped.
+
+    >>> is_packed(Path("a.csv.GZ"))
+    True
+    """
+    return path.suffix.lower() == ".gz"
+
+
+def unreadable(path: Path, error: BaseException) -> DataError:
+    """What is said of a file that breaks off or was never what its name says."""
+    advice = "; it may be cut short or not gzip: fetch or pack it again" if is_packed(path) else ""
+    return DataError(f"{path}: cannot be read: {reason(error) or type(error).__name__}{advice}")
+
+
+def _content(path: Path) -> bytes:
+    with open_bytes(path) as file:
+        try:
+            size = path.stat().st_size
+            parts: list[bytes] = []
+            total = 0
+            while part := file.read(_PIECE):
+                total += len(part)
+                if total > LARGEST:
+                    raise DataError(
+                        f"{path}: more than {LARGEST / (1 << 30):.3g} GiB, which is not read at once; give a part "
+                        "of it, or count it piece by piece: heedful preflight --stream"
+                    )
+                if is_packed(path) and total > max(BOMB_BYTES, BOMB_RATIO * size):
+                    raise DataError(
+                        f"{path}: {size:,} bytes unpack to more than {total:,}, as no text does; "
+                        "unpack it yourself if it is what it should be"
+                    )
+                parts.append(part)
+            return b"".join(parts)
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(path, error) from error

@@ -15,6 +15,7 @@ SOURCE_NAMES = ("source", "src", "source_text", "sentence1", "input", "de")
 TARGET_NAMES = ("target", "tgt", "target_text", "sentence2", "output", "en")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 _LETTER = re.compile(r"[^\W\d_]")
+_DIGIT = re.compile(r"\d")
 _NOT_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
@@ -60,16 +61,68 @@ def pairs_of_table(
     >>> pairs_of_table(table).languages, pairs_of_table(table, "en", "de").sources
     (('de', 'en'), ('one',))
     """
-    columns = dict(table.columns)
-    if "translation" in columns and "translation" not in (source, target):
-        columns = _languages(table)
-    first, second = _choose(table.name, list(columns), source, target)
-    sides = [[_text(value, table, i, c) for i, value in enumerate(columns[c])] for c in (first, second)]
+    (first, second), sides = sides_of_table(table, source, target)
     guessed = () if source and target else (f"{table.name}: from column {first!r} into column {second!r}",)
     pairs = _kept(
         Path(table.name).name, sides[0], sides[1], table.lines, table.unit, (first, second), drop_numerical, table.name
     )
     return Pairs(pairs.name, pairs.sources, pairs.targets, (first, second), table.decisions + guessed + pairs.decisions)
+
+
+def sides_of_table(
+    table: Table, source: str | None = None, target: str | None = None
+) -> tuple[tuple[str, str], list[list[str]]]:
+    """The columns of the source and of the target, and the sentences of both.
+
+    >>> sides_of_table(Table("a.tsv", {"en": ["one"], "de": ["ein"]}, [2]), "de")
+    (('de', 'en'), [['ein'], ['one']])
+    """
+    columns = dict(table.columns)
+    if "translation" in columns and "translation" not in (source, target):
+        columns = _languages(table)
+    chosen = _choose(table.name, list(columns), source, target)
+    return chosen, [[_text(value, table, i, c) for i, value in enumerate(columns[c])] for c in chosen]
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Which pairs have words on both sides, and the places of those that have not, or are numbers alone."""
+
+    kept: list[int]
+    empty: list[int]
+    numerical: list[int]
+
+
+def sort_out(
+    sources: Sequence[str], targets: Sequence[str], lines: Sequence[int], *, drop_numerical: bool = True
+) -> Sorted:
+    """Which pairs are used.
+
+    >>> sort_out(["ein", "", "3"], ["one", "two", "3"], [1, 2, 3])
+    Sorted(kept=[0], empty=[2], numerical=[3])
+    """
+    kept, empty, numerical = [], [], []
+    for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        if not (source.strip() and target.strip()):
+            empty.append(lines[i])
+        elif not (_LETTER.search(source) or _LETTER.search(target)) and _DIGIT.search(source + target):
+            numerical.append(lines[i])
+            if not drop_numerical:
+                kept.append(i)
+        else:
+            kept.append(i)
+    return Sorted(kept, empty, numerical)
+
+
+def left_out(place: str, count: int, first: Sequence[int], unit: str, what: str, fate: str = "left out") -> str:
+    """How it is said that pairs were left out; `first` are the places of some of them.
+
+    >>> left_out("a.de", 2, [3, 9], "line", "with an empty side")
+    'a.de: 2 pairs with an empty side left out (lines 3, 9)'
+    """
+    several = "s" * (count > 1)
+    named = ", ".join(map(str, first[:5])) + (", …" if count > 5 else "")
+    return f"{place}: {count:,} pair{several} {what} {fate} ({unit}{several} {named})"
 
 
 def _kept(
@@ -82,32 +135,22 @@ def _kept(
     drop_numerical: bool,
     place: str = "",
 ) -> Pairs:
-    kept, empty, numerical = [], [], []
-    for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if not (source.strip() and target.strip()):
-            empty.append(lines[i])
-        elif not (_LETTER.search(source) or _LETTER.search(target)) and re.search(r"\d", source + target):
-            numerical.append(lines[i])
-            if not drop_numerical:
-                kept.append(i)
-        else:
-            kept.append(i)
-    if not kept:
-        hint = "; keep pairs of numbers with drop_numerical=False" if numerical else ""
+    found = sort_out(sources, targets, lines, drop_numerical=drop_numerical)
+    if not found.kept:
+        hint = "; keep pairs of numbers with drop_numerical=False" if found.numerical else ""
         raise DataError(f"{place or name}: there is no pair with words on both sides{hint}")
-    decisions = []
-    for found, what, fate in (
-        (empty, "with an empty side", "left out"),
-        (numerical, "of numbers alone", "left out" if drop_numerical else "kept"),
-    ):
-        if found:
-            several = "s" * (len(found) > 1)
-            named = ", ".join(map(str, found[:5])) + (", …" if len(found) > 5 else "")
-            decisions.append(f"{place or name}: {len(found):,} pair{several} {what} {fate} ({unit}{several} {named})")
+    decisions = [
+        left_out(place or name, len(those), those, unit, what, fate)
+        for those, what, fate in (
+            (found.empty, "with an empty side", "left out"),
+            (found.numerical, "of numbers alone", "left out" if drop_numerical else "kept"),
+        )
+        if those
+    ]
     return Pairs(
         name,
-        tuple(sources[i].strip() for i in kept),
-        tuple(targets[i].strip() for i in kept),
+        tuple(sources[i].strip() for i in found.kept),
+        tuple(targets[i].strip() for i in found.kept),
         languages,
         tuple(decisions),
     )

@@ -161,16 +161,25 @@ def _jsonl(path: Path, text: str) -> Table:
     for line, content in enumerate(text.split("\n"), start=1):
         if not content.strip():
             continue
-        try:
-            row = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}") from error
-        if not isinstance(row, dict):
-            raise DataError(f'{path}:{line}: this line is not a JSON object such as {{"text": "…", "label": "…"}}')
-        rows.append(row)
+        rows.append(as_object(path, line, content))
         lines.append(line)
     names = list(dict.fromkeys(name for row in rows for name in row))
     return Table(str(path), {name: [row.get(name, MISSING) for row in rows] for name in names}, lines)
+
+
+def as_object(path: Path, line: int, content: str) -> dict[str, Any]:
+    """The JSON object of a line; an error with its place where there is none.
+
+    >>> as_object(Path("a.jsonl"), 1, '{"text": "good"}')
+    {'text': 'good'}
+    """
+    try:
+        row = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}") from error
+    if not isinstance(row, dict):
+        raise DataError(f'{path}:{line}: this line is not a JSON object such as {{"text": "…", "label": "…"}}')
+    return row
 
 
 class _Missing:

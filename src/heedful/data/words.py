@@ -33,20 +33,33 @@ def tokenise(text: str, rules: TokenRules = PLAIN) -> list[str]:
     >>> tokenise("Won 4 of 12 at Fenway_Park", TokenRules(integers_to_unknown=True, split_underscores=True))
     ['won', '4', 'of', '<unk>', 'at', 'fenway', 'park']
     """
-    text = _BREAK.sub(" ", text)
-    if rules.lower:
-        text = text.lower()
-    if rules.split_underscores:
-        text = text.replace("_", " ")
-    chunks = text.split()
-    split = _split_once if max(map(len, chunks), default=0) < LONGEST_REMEMBERED else _split
+    chunks = spaced(text, rules).split()
+    split = _split_once if max(map(len, chunks), default=0) < LONGEST_REMEMBERED else split_chunk
     words = list(chain.from_iterable(map(split, chunks)))
     if rules.integers_to_unknown:
         return [UNKNOWN if len(word) > 1 and _INTEGER.fullmatch(word) else word for word in words]
     return words
 
 
-def _split(chunk: str) -> tuple[str, ...]:
+def spaced(text: str, rules: TokenRules = PLAIN) -> str:
+    """The text as it is before it is cut at its spaces; of many lines as of one.
+
+    >>> spaced("One<br />TWO")
+    'one two'
+    """
+    if "<" in text:
+        text = _BREAK.sub(" ", text)
+    if rules.lower:
+        text = text.lower()
+    return text.replace("_", " ") if rules.split_underscores else text
+
+
+def split_chunk(chunk: str) -> tuple[str, ...]:
+    """The words of a stretch without spaces.
+
+    >>> split_chunk("don't")
+    ('do', "n't")
+    """
     if chunk.isascii() and chunk.isalpha():
         return (chunk,)
     if "'" in chunk or "’" in chunk:
@@ -55,7 +68,7 @@ def _split(chunk: str) -> tuple[str, ...]:
 
 
 # Words repeat, so most need to be matched only once.
-_split_once = lru_cache(maxsize=1 << 18)(_split)
+_split_once = lru_cache(maxsize=1 << 18)(split_chunk)
 
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+(?:,\d\d\d)*")

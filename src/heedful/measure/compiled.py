@@ -25,7 +25,7 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
     # The file on disk names its module: one imported under another name would leave a file that nobody else can read.
     cache = plain.__module__.startswith("heedful.")
     try:
-        fast: Callable[P, R] = numba.njit(cache=cache, fastmath=FREEDOMS)(plain)
+        fast: Callable[P, R] = numba.njit(cache=cache, nogil=True, fastmath=FREEDOMS)(plain)
     except RuntimeError:  # neither the package's directory nor the user's can be written to
-        fast = numba.njit(fastmath=FREEDOMS)(plain)
+        fast = numba.njit(nogil=True, fastmath=FREEDOMS)(plain)
     return fast

@@ -24,7 +24,7 @@ class CountTable:
         C_{i,o} = Σ_m Σ_l Σ_t 1[x_l = i] 1[y_t = o] / L^m  =  Σ_L N_L(i, o) / L        (Eq. 16 = Eq. 52)
 
     Whole numbers add up the same in any order, so tables of parts of a corpus `merge` into the table of the whole to
-    the last bit. `rows` holds (i, L, o), sorted by i and L; `counts` holds N_L(i, o).
+    the last bit. `rows` holds (i, L, o), sorted; `counts` holds N_L(i, o).
     """
 
     rows: NDArray[np.int32]

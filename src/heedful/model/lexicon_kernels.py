@@ -37,7 +37,7 @@ def index(values: Int32, offsets: Int64, order: Int64, size: int) -> tuple[Int64
 def count(
     start: Int64, sentence: Int32, targets: Int32, target_offsets: Int64, source_lengths: Int64, size: int
 ) -> tuple[Int32, Int64]:
-    """N_L(i, o): how often target word o met source word i in sources of length L; rows (i, L, o), by i and L."""
+    """N_L(i, o): how often target word o met source word i in sources of length L; rows (i, L, o), in that order."""
     cells = 0
     for m in sentence:
         cells += target_offsets[m + 1] - target_offsets[m]
@@ -67,6 +67,14 @@ def count(
                 rows = np.concatenate((rows, np.empty((capacity, 3), np.int32)))
                 counts = np.concatenate((counts, np.empty(capacity, np.int64)))
                 capacity *= 2
+            if 16 * found > size:  # to look at every word is then less than to sort
+                found = 0
+                for o in range(size):
+                    if tally[o] != 0:
+                        touched[found] = o
+                        found += 1
+            else:
+                touched[:found].sort()
             for o in touched[:found]:
                 rows[used, 0] = i
                 rows[used, 1] = length
@@ -225,3 +233,47 @@ def look_up(
                     if low < indptr[i + 1] and indices[low] == o:
                         values[at] = data[low]
                 at += 1
+
+
+@compiled
+def add_sorted(keys: Int64, counts: Int64, other_keys: Int64, other_counts: Int64) -> tuple[Int64, Int64]:
+    """Two lists of rising keys as one, the counts of equal keys added up."""
+    merged = np.empty(len(keys) + len(other_keys), np.int64)
+    sums = np.empty(len(merged), np.int64)
+    i = 0
+    j = 0
+    used = 0
+    while i < len(keys) or j < len(other_keys):
+        if j == len(other_keys) or (i < len(keys) and keys[i] < other_keys[j]):
+            merged[used] = keys[i]
+            sums[used] = counts[i]
+            i += 1
+        elif i == len(keys) or other_keys[j] < keys[i]:
+            merged[used] = other_keys[j]
+            sums[used] = other_counts[j]
+            j += 1
+        else:
+            merged[used] = keys[i]
+            sums[used] = counts[i] + other_counts[j]
+            i += 1
+            j += 1
+        used += 1
+    return merged[:used].copy(), sums[:used].copy()
+
+
+@compiled
+def distinct(values: Int32, offsets: Int64, size: int) -> tuple[Int32, Int64]:
+    """(values, offsets) with each word of a sentence once, where it first stands."""
+    last = np.full(size, -1, np.int64)
+    kept = np.empty(len(values), np.int32)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    used = 0
+    for m in range(len(offsets) - 1):
+        for position in range(offsets[m], offsets[m + 1]):
+            i = values[position]
+            if last[i] != m:
+                last[i] = m
+                kept[used] = i
+                used += 1
+        new_offsets[m + 1] = used
+    return kept[:used].copy(), new_offsets

@@ -60,11 +60,38 @@ def determinants(
     there, said = _presence(first), _presence(second)
     N = len(first)
     n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (there, said))
-    chosen = np.argsort(-n_o, kind="stable")[:20] if outputs is None else np.asarray(outputs, dtype=np.int64)
-    mass = _shares(first).T @ _occurrences(second)[:, chosen]
+    chosen = most_frequent(n_o) if outputs is None else np.asarray(outputs, dtype=np.int64)
+    mass = (_shares(first).T @ _occurrences(second)[:, chosen]).toarray()
     totals = _shares(first).T @ second.lengths.astype(np.float64)
     together = (there.T @ said[:, chosen]).toarray().astype(np.float64)
-    trans = mass.toarray() / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]
+    return rank(N, n_i, n_o, chosen, together, mass, totals, top=top)
+
+
+def most_frequent(n_o: NDArray[np.float64], count: int = 20) -> NDArray[np.int64]:
+    """The outputs that stand in most texts, the first of equals first.
+
+    >>> most_frequent(np.array([1.0, 3.0, 3.0]), 2)
+    array([1, 2])
+    """
+    return np.argsort(-n_o, kind="stable")[:count].astype(np.int64)
+
+
+def rank(
+    N: int,
+    n_i: NDArray[np.float64],
+    n_o: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    together: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    *,
+    top: int,
+) -> dict[int, Determinants]:
+    """The same from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
+
+    mass: the columns of C that were chosen; totals: the sums of its rows.
+    """
+    trans = mass / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]
     expected = np.outer(n_i, n_o[chosen]) / max(1, N)
     spread = np.sqrt(expected * np.outer(N - n_i, N - n_o[chosen]) / max(1, N * (N - 1)))
     z = np.divide(together - expected, spread, out=np.zeros_like(expected), where=spread > 0)

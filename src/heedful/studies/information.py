@@ -6,7 +6,9 @@ A label is an output sentence of one word.
 """
 
 import math
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -103,9 +105,20 @@ def informativeness(
     chosen = _sample(first, second, spoken, max_cells, rng)
     corpus = _corpus(first.take(chosen), second.take(chosen))
     observed = _measure(corpus, np.arange(len(chosen)))
-    null = np.array([_measure(corpus, rng.permutation(len(chosen))) for _ in range(permutations)])
+    null = np.array(_null(corpus, permutations, rng))
     values = [_statistic(value, null[:, k]) for k, value in enumerate(observed)]
     return Informativeness(values[0], values[1], values[2], len(first), len(chosen), _verdict(values[1]))
+
+
+def _null(corpus: "_Corpus", permutations: int, rng: np.random.Generator) -> list[tuple[float, float, float]]:
+    """What random pairings come to, one on each core at a time: the compiled part lets go of the interpreter."""
+    found: list[tuple[float, float, float]] = []
+    width = os.cpu_count() or 1
+    with ThreadPoolExecutor(width) as pool:
+        while len(found) < permutations:
+            drawn = [rng.permutation(len(corpus.L)) for _ in range(min(width, permutations - len(found)))]
+            found += pool.map(lambda pairing: _measure(corpus, pairing), drawn)
+    return found
 
 
 def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ids:

@@ -1,9 +1,11 @@
 """What a corpus will teach attention, said before any training: counts, telling words, and a verdict. No torch."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from heedful.data.corpus import Corpus
 from heedful.data.ids import Ids
@@ -15,7 +17,7 @@ from heedful.files import write_json
 from heedful.measure.alignment import alignment_scores, diagonal_links, links_from_attention
 from heedful.measure.uncertainty import Estimate
 from heedful.model.lexicon import count_table, ibm_model_1
-from heedful.studies.association import Association, determinants
+from heedful.studies.association import Association, Determinants, determinants
 from heedful.studies.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 
 MAX_LENGTH = 400
@@ -107,8 +109,7 @@ def run_preflight(
     'learnable'
     """
     if isinstance(corpus, ParallelCorpus):
-        sources, targets, names, outputs = _pairs(corpus, min_count)
-        decisions = corpus.decisions
+        sources, targets, names, outputs, decisions = _pairs(corpus, min_count)
     else:
         encoded = encode(corpus, min_count=min_count, max_length=MAX_LENGTH)
         sources, targets = _without_ends(encoded.train), label_targets(encoded.train.labels)
@@ -118,8 +119,28 @@ def run_preflight(
     translating = isinstance(corpus, ParallelCorpus)
     labels = None if translating else range(len(outputs))
     found = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
+    said = assemble(corpus.name, translating, statistics, C, found, names, outputs, words, decisions)
+    if isinstance(corpus, ParallelCorpus):
+        return replace(said, alignment=_alignment(corpus, sources, targets))
+    return said
+
+
+def assemble(
+    name: str,
+    translating: bool,
+    statistics: Informativeness,
+    C: sparse.csr_array,
+    found: Mapping[int, Determinants],
+    names: Sequence[str],
+    outputs: Sequence[str],
+    words: int,
+    decisions: tuple[str, ...],
+) -> Preflight:
+    """What was counted, put into words; `names` and `outputs` are what ids stand for on either side."""
+    if C.nnz == 0:
+        raise DataError(f"{name}: no word stands beside an output; are these texts?")
     return Preflight(
-        data=corpus.name,
+        data=name,
         task="translation" if translating else "classification",
         verdict=statistics.verdict,
         sentence=_sentence(statistics, translating),
@@ -142,7 +163,6 @@ def run_preflight(
             for o, each in found.items()
         ),
         decisions=decisions,
-        alignment=_alignment(corpus, sources, targets) if isinstance(corpus, ParallelCorpus) else None,
     )
 
 
@@ -153,8 +173,10 @@ def _without_ends(split: EncodedSplit) -> Ids:
     return Ids.of(kept)
 
 
-def _pairs(corpus: ParallelCorpus, min_count: int) -> tuple[Ids, Ids, tuple[str, ...], tuple[str, ...]]:
-    """Word by word, lower-cased (a generated task's words as they are)."""
+def _pairs(
+    corpus: ParallelCorpus, min_count: int
+) -> tuple[Ids, Ids, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Word by word, lower-cased (a generated task's words as they are); a source without any word is left out."""
     rules = TokenRules()
     sides = []
     for sentences in (corpus.train.sources, corpus.train.targets):
@@ -165,9 +187,26 @@ def _pairs(corpus: ParallelCorpus, min_count: int) -> tuple[Ids, Ids, tuple[str,
             words = [tokenise(sentence, rules) for sentence in sentences]
             vocabulary = Vocabulary.build(words, min_count=min_count)
         sides.append((Ids.of([vocabulary.ids(row) for row in words]), vocabulary.words))
-    if len(sides[0][0]) < 2:
-        raise DataError(f"{corpus.name}: {len(sides[0][0])} training pairs; two or more are needed")
-    return sides[0][0], sides[1][0], sides[0][1], sides[1][1]
+    (sources, inputs), (targets, outputs) = sides
+    worded = np.flatnonzero(sources.lengths > 0)
+    enough(corpus.name, len(worded))
+    said = wordless(corpus.name, len(sources) - len(worded))
+    return sources.take(worded), targets.take(worded), inputs, outputs, (*corpus.decisions, *said)
+
+
+def enough(name: str, pairs: int) -> None:
+    """Refuse data that cannot be compared with chance."""
+    if pairs < 2:
+        raise DataError(f"{name}: {pairs} training pairs with words; two or more are needed")
+
+
+def wordless(name: str, count: int) -> tuple[str, ...]:
+    """How it is said that sources had no words.
+
+    >>> wordless("a.de", 0)
+    ()
+    """
+    return (f"{name}: {count:,} pair{'s' * (count > 1)} whose source has no word left out",) if count else ()
 
 
 def _alignment(corpus: ParallelCorpus, sources: Ids, targets: Ids) -> CountedAlignment | None:

@@ -1,0 +1,51 @@
+"""Work that is spread comes back in order, wherever it was done."""
+
+import subprocess
+import sys
+
+import pytest
+
+from heedful.api import place_named
+from heedful.errors import ConfigError, DataError
+from heedful.studies.spreading import spread
+
+
+def double(shared: int, piece: int) -> int:
+    if piece == 13:
+        raise DataError("thirteen")
+    return shared * piece
+
+
+def test_in_this_process_and_its_errors():
+    assert list(spread(double, 2, range(4), jobs=1)) == [(0, 0), (1, 2), (2, 4), (3, 6)]
+    with pytest.raises(DataError, match="thirteen"):
+        list(spread(double, 2, [13], jobs=1))
+
+
+def test_places_that_are_not():
+    with pytest.raises(ConfigError, match="--on ray"):
+        spread(double, 2, [1], address="here:1")
+    with pytest.raises(ConfigError, match="moon"):
+        place_named("moon")
+
+
+RAY = """
+import sys
+from tests.studies.test_spreading import double
+from heedful.errors import DataError
+from heedful.studies.spreading import spread
+
+assert list(spread(double, 2, range(5), on="ray", jobs=2)) == [(i, 2 * i) for i in range(5)]
+try:
+    list(spread(double, 2, [1, 13], on="ray", jobs=2))
+except DataError as error:
+    assert str(error) == "thirteen"
+    print("as told")
+"""
+
+
+def test_on_ray():
+    """In a process of its own, so that what Ray leaves behind ends with it."""
+    pytest.importorskip("ray")
+    ran = subprocess.run([sys.executable, "-c", RAY], capture_output=True, text=True, timeout=240, check=False)
+    assert ran.stdout.strip().endswith("as told"), ran.stderr[-2000:]
