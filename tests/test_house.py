@@ -22,7 +22,8 @@ LAYERS = [
     {"audits"},
     {"papers"},
     {"reports"},
-    {"api", "audit_cli", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},
+    {"api", "audit_cli", "cli", "config_cli", "data_cli", "doctor", "doctor_cli", "papers_cli", "tokens_cli"}
+    | {"__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

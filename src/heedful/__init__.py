@@ -8,10 +8,10 @@ True
 """
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from heedful.api import audit as audit
     from heedful.api import claims as claims
     from heedful.api import load as load
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from heedful.model import lexicon as lexicon
     from heedful.studies.result import StudyResult as StudyResult
     from heedful.trace.store import Trace as Trace
-
-__version__ = _version("heedful")
 
 _HOMES = {
     "AuditResult": "heedful.audits.result",
@@ -68,6 +66,10 @@ __all__ = sorted([*_HOMES, "__version__", "lexicon"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("heedful")
     if name == "lexicon":
         return import_module("heedful.model.lexicon")
     if name not in _HOMES:

@@ -1,5 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -35,13 +36,15 @@ def study(
     jobs: int | None = None,
     device: str = "auto",
     progress: bool = True,
+    track: Sequence[str] = (),
     **settings: Any,
 ) -> "StudyResult":
     """Study how attention is learned on a corpus, and write the run, its result and its report.
 
     data: a name (`heedful data list`), a CSV, TSV, JSONL or Parquet file, a `datasets.Dataset` or a `Corpus`.
-    out: the run's folder, `runs/<name>` where it is left out. seeds: how many, or which. settings: any other setting
-    of `StudyConfig`, such as `text="review"` or `train=TrainConfig(steps=200, …)`.
+    out: the run's folder, `runs/<name>` where it is left out. seeds: how many, or which. track: `tensorboard`, `mlflow`
+    or `mlflow:URI`, where metrics go as they come. settings: any other setting of `StudyConfig`, such as
+    `text="review"` or `train={"steps": 200}`.
 
     >>> result = study("reviews.csv", budget="smoke")          # doctest: +SKIP
     >>> result.agreement("A(alpha,beta)").estimate             # doctest: +SKIP
@@ -49,6 +52,7 @@ def study(
     from heedful.reports.page import write_report
     from heedful.studies.progress import show_progress
     from heedful.studies.study import run_study
+    from heedful.studies.tracking import tracking
 
     named = isinstance(data, str | Path)
     target = settings.pop("target", None)
@@ -57,10 +61,17 @@ def study(
     name = str(data) if named else _name(data)
     config = study_config(name, budget=budget, seeds=seeds, task=task, target=target and str(target), **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
-    with show_progress(enabled=progress) as (on_progress, on_stage):
+    with show_progress(enabled=progress) as (shown, on_stage), tracking(track, folder, config) as tracked:
         result = run_study(
-            config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage
+            config,
+            folder,
+            corpus=corpus,
+            jobs=jobs,
+            device=device,
+            on_progress=lambda line: (shown(line), tracked.line(line))[0],
+            on_stage=on_stage,
         )
+        tracked.result(result)
         on_stage("writing the report")
         write_report(folder)
     return result
@@ -262,14 +273,29 @@ def study_config(
     task: TaskName | None = None,
     **settings: Any,
 ) -> StudyConfig:
-    """The preset of a budget with the given settings changed.
+    """The preset of a budget with the given settings changed; a mapping changes only what it names.
 
-    >>> study_config("sst", seeds=3).seeds
-    (0, 1, 2)
+    >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
+    ((0, 1, 2), (0, 10, 50, 60))
     """
     chosen = tuple(range(seeds)) if isinstance(seeds, int) else seeds
     preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
     return with_overrides(preset, seeds=chosen, **settings)
+
+
+def merged(file: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
+    """The settings of a file, overridden by those given that are not `None`, tables within it likewise.
+
+    >>> merged({"train": {"steps": 9, "batch_size": 2}}, train={"steps": 5}, text=None)
+    {'train': {'steps': 5, 'batch_size': 2}}
+    """
+    both = dict(file or {})
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            value = merged(both.get(key), **value) or None
+        if value is not None:
+            both[key] = value
+    return both
 
 
 def task_named(name: str | None) -> TaskName | None:

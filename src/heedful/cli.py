@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful import audit_cli, papers_cli, tokens_cli
+from heedful import audit_cli, doctor_cli, papers_cli, tokens_cli
+from heedful.config_cli import configurable
 from heedful.data_cli import app as data_app
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app.command()(audit_cli.audit)
 app.command()(papers_cli.reproduce)
 app.command()(papers_cli.claims)
 app.command()(tokens_cli.tokens)
+app.command()(doctor_cli.doctor)
 
 
 def _corpora(incomplete: str) -> list[str]:
@@ -38,6 +40,10 @@ def _budgets(incomplete: str) -> list[str]:
 
 def _places(incomplete: str) -> list[str]:
     return [name for name in ("local", "ray") if name.startswith(incomplete)]
+
+
+def _trackers(incomplete: str) -> list[str]:
+    return [name for name in ("tensorboard", "mlflow") if name.startswith(incomplete)]
 
 
 Data = Annotated[
@@ -95,23 +101,26 @@ def study(
     out: Annotated[Path | None, typer.Option(help="The run's folder; runs/<name> if left out.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Models trained at a time; one per core if left out.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="tensorboard, mlflow or mlflow:URI; may be repeated.", autocompletion=_trackers),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the settings, the models, the expected time and disk; run nothing.")
+    ] = False,
     as_json: AsJson = False,
+    beyond: dict[str, Any] | None = None,
 ) -> None:
     """Train the models of a study, record attention through training, measure, and write a report."""
+    # beyond: what a file may say for which there is no option, such as [model].
     from heedful import api
-    from heedful.studies.run import Run
 
-    preset = api.study_config(data, budget=budget, task=api.task_named(task), target=target)
-    result = api.study(
-        data,
-        out=(folder := out or api.RUNS / api.run_name(data)),
-        budget=budget,
+    settings = api.merged(
+        beyond,
         seeds=seeds,
-        jobs=jobs,
-        device=device,
         target=target,
-        task=preset.task,
-        train=preset.train.changed(steps=steps, learning_rate=learning_rate),
+        task=api.task_named(task),
+        train={"steps": steps, "learning_rate": learning_rate},
         max_length=max_length,
         text=text,
         label=label,
@@ -119,12 +128,38 @@ def study(
         test=test,
         lower=lower,
     )
+    if dry_run:
+        _plan(data, settings | {"budget": budget}, jobs, device, as_json)
+        return
+    result = api.study(
+        data,
+        out=(folder := out or api.RUNS / api.run_name(data)),
+        budget=budget,
+        jobs=jobs,
+        device=device,
+        track=track or (),
+        **settings,
+    )
     if as_json:
         _print_json(result.to_dict())
         return
     from heedful.reports.terminal import print_study
+    from heedful.studies.run import Run
 
     print_study(result, Run(folder).report_path)
+
+
+def _plan(data: str, settings: dict[str, Any], jobs: int | None, device: str, as_json: bool) -> None:
+    from heedful.api import study_config
+    from heedful.studies.rehearsal import rehearse
+
+    plan = rehearse(study_config(data, **settings), jobs=jobs, device=device)
+    if as_json:
+        _print_json(plan.to_dict())
+        return
+    from heedful.reports.plan import print_plan
+
+    print_plan(plan)
 
 
 @app.command()
@@ -187,6 +222,11 @@ def report(
     typer.echo(path)
     if show:
         typer.launch(path.resolve().as_uri())
+
+
+for _command in (*app.registered_commands, *data_app.registered_commands):
+    if _command.callback is not None:
+        _command.callback = configurable(_command.callback)
 
 
 def _print_json(content: dict[str, Any]) -> None:

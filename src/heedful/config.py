@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -237,13 +237,19 @@ def to_toml(config: Any) -> str:
 
 def from_toml(kind: type[T], path: Path) -> T:
     """Read a configuration of the given kind; an unknown key is an error that names the nearest right one."""
+    return from_mapping(kind, read_toml(path), where=str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file, with the file named in every error."""
     try:
-        mapping = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {error}") from None
-    return from_mapping(kind, mapping, where=str(path))
 
 
 def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "config") -> T:
@@ -258,10 +264,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     values = {}
     for key, value in mapping.items():
-        if key not in names:
-            near = get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
-            raise ConfigError(f"{where}: unknown setting {key!r}; {hint}")
+        known(key, names, where)
         values[key] = _coerce(value, hints[key], f"{where}: {key}")
     try:
         return kind(**values)
@@ -269,13 +272,51 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
         raise ConfigError(f"{where}: {error}") from None
 
 
-def with_overrides(config: T, **overrides: Any) -> T:
-    """A copy with the settings that are not `None` replaced.
+def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T:
+    """A copy with the settings that are not `None` replaced; a mapping changes only what it names.
 
-    >>> with_overrides(TrainConfig(), batch_size=None).batch_size
-    32
+    >>> with_overrides(StudyConfig("sst"), text=None, train={"steps": 20}).train.evaluate_at
+    (0, 10, 20)
     """
-    return replace(config, **{k: v for k, v in overrides.items() if v is not None})  # type: ignore[type-var]
+    hints = get_type_hints(type(config))
+    names = [f.name for f in fields(config)]  # type: ignore[arg-type]
+    values = {}
+    for key, value in overrides.items():
+        known(key, names, where)
+        within, kind = f"{where}: {key}", hints[key]
+        if isinstance(value, Mapping) and is_dataclass(kind):
+            values[key] = _train_changed(getattr(config, key), value, within)
+        elif value is not None:
+            values[key] = value if is_dataclass(value) else _coerce(_plain(value), kind, within)
+    return replace(config, **values)  # type: ignore[type-var]
+
+
+def known(name: str, names: Iterable[str], where: str) -> None:
+    """Refuse a name that is not among those there are, and give the nearest of them.
+
+    >>> known("step", ["steps", "batch_size"], "study.toml")
+    Traceback (most recent call last):
+      ...
+    heedful.errors.ConfigError: study.toml: unknown setting 'step'; did you mean 'steps'?
+    """
+    names = list(names)
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
+        raise ConfigError(f"{where}: unknown setting {name!r}; {hint}")
+
+
+def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
+    """A table's changes; a training of another length is evaluated where `TrainConfig.changed` says."""
+    steps = changes.get("steps")
+    if isinstance(config, TrainConfig) and type(steps) is int and changes.get("evaluate_at") is None:
+        _require(steps >= 0, f"{where}: steps", steps, "0 or more")
+        config = config.changed(steps=steps)
+    return with_overrides(config, where=where, **changes)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
 
 
 _hints = functools.cache(get_type_hints)  # a result has thousands of dataclasses of a dozen kinds

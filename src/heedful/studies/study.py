@@ -43,7 +43,7 @@ def run_study(
     run.claim(config)
     started = time.time()
     on_stage("reading the data")
-    _prepare(run, config, corpus)
+    prepare_data(run, config, corpus)
     on_stage("training")
     train_all(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
     on_stage("measuring")
@@ -76,7 +76,7 @@ def analyse(run: Run) -> StudyResult:
     )
 
 
-def _prepare(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
+def prepare_data(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
     """Read the data and keep what the models will be given; a run that has its data only checks that they still are."""
     try:
         corpus = corpus or open_data(

@@ -1,0 +1,150 @@
+"""What is here and what is missing: versions, machine, data, extras."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PURPOSES = {
+    "demo": "the film reviews rotten-tomatoes and imdb-reviews, and pandas",
+    "hf": "auditing Hugging Face models, fetching corpora, integrated gradients",
+    "ray": "sweeps on a cluster",
+    "track": "metrics to TensorBoard and MLflow",
+    "bench": "the peers that benchmarks compare with",
+    "docs": "building these docs",
+    "dev": "tests and linters",
+}
+BROWSERS = ("chromium", "chromedriver")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that heedful needs, or that an extra brings; `version` is `None` where it is not installed."""
+
+    name: str
+    version: str | None
+    extra: str | None = None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything `heedful doctor` says; `advice` holds one sentence for each thing that is missing."""
+
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    data: dict[str, Any]
+    packages: tuple[Package, ...]
+    extras: dict[str, bool]
+    browser: dict[str, str | None]
+    advice: tuple[str, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether everything is here that heedful cannot do without."""
+        return all(package.version for package in self.packages if package.extra is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "healthy": self.healthy}
+
+
+def examine() -> Examination:
+    """Look at this installation and this machine.
+
+    >>> examine().machine["cores"] >= 1
+    True
+    """
+    packages = _packages()
+    here = {extra: all(p.version for p in packages if p.extra == extra) for extra in PURPOSES}
+    extras = {extra: whole for extra, whole in here.items() if any(p.extra == extra for p in packages)}
+    data = _data()
+    browser = {name: shutil.which(name) for name in BROWSERS}
+    return Examination(
+        versions={"heedful": metadata.version("heedful"), "python": platform.python_version()},
+        machine=_machine(),
+        data=data,
+        packages=packages,
+        extras=extras,
+        browser=browser,
+        advice=tuple(_advice(packages, extras, data, browser)),
+    )
+
+
+def _packages() -> tuple[Package, ...]:
+    """What the installed heedful itself says it needs."""
+    found = []
+    for line in metadata.requires("heedful") or ():
+        name = re.match(r"[\w.-]+", line)
+        extra = re.search(r"extra == ['\"](\w+)['\"]", line)
+        assert name is not None
+        found.append(Package(name[0], _version(name[0]), extra[1] if extra else None))
+    return tuple(found)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    facts: dict[str, Any] = {"system": platform.platform(), "cores": cores, "device": _device()}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        facts["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return facts | {"disk_free": shutil.disk_usage(Path.cwd()).free, "executable": sys.executable}
+
+
+def _device() -> str:
+    if _version("torch") is None:
+        return "none: torch is missing"
+    from heedful.model.train import choose_device
+
+    chosen = choose_device("auto")
+    if chosen.type != "cuda":
+        return str(chosen)
+    import torch
+
+    return f"{chosen} ({torch.cuda.get_device_name(chosen)})"
+
+
+def _data() -> dict[str, Any]:
+    from heedful.data.catalog import CATALOG, data_directory, is_here
+    from heedful.data.multi30k import is_here as multi30k_is_here
+    from heedful.data.synthetic import TASKS
+
+    here = {name: is_here(name) for name in CATALOG} | {"multi30k": multi30k_is_here()}
+    return {
+        "HEEDFUL_DATA": os.environ.get("HEEDFUL_DATA"),
+        "directory": str(data_directory()),
+        "exists": data_directory().is_dir(),
+        "found": [name for name, there in here.items() if there],
+        "missing": [name for name, there in here.items() if not there],
+        "generated": list(TASKS),
+    }
+
+
+def _advice(
+    packages: tuple[Package, ...], extras: dict[str, bool], data: dict[str, Any], browser: dict[str, str | None]
+) -> list[str]:
+    said = []
+    if lost := [p.name for p in packages if p.extra is None and not p.version]:
+        said.append(f"{', '.join(lost)}: heedful cannot work without; pip install --force-reinstall heedful")
+    for extra, whole in extras.items():
+        if not whole:
+            lacking = ", ".join(p.name for p in packages if p.extra == extra and not p.version)
+            said.append(f"{extra} ({PURPOSES[extra]}) lacks {lacking}: pip install 'heedful[{extra}]'")
+    if data["missing"]:
+        said.append(
+            f"{', '.join(data['missing'])}: not here; fetch one with 'heedful data fetch NAME' (needs the hf extra and "
+            "a network), or point HEEDFUL_DATA at a mirror"
+        )
+    if lost := [name for name, path in browser.items() if path is None]:
+        said.append(f"{' and '.join(lost)}: not on the path, so the tests of pages in a browser are skipped")
+    return said

@@ -1,0 +1,209 @@
+"""Metrics go to TensorBoard or MLflow as they come, beside the run's own files.
+
+A tracker hears of every evaluation of every model. What it did not hear, because a model was finished before, it
+reads from the model's `metrics.jsonl`.
+"""
+
+import math
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from heedful.config import StudyConfig, content, digest
+from heedful.errors import ConfigError, MissingExtraError
+from heedful.studies.result import StudyResult
+from heedful.studies.run import Run, model_specs
+
+METRICS = ("accuracy", "loss", "train_loss", "bleu", "train_bleu")
+EXPERIMENT = "heedful"
+
+
+@runtime_checkable
+class Tracker(Protocol):
+    """Somewhere that metrics are sent to."""
+
+    def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
+        """One evaluation of one model."""
+
+    def study(self, values: Mapping[str, float]) -> None:
+        """What the whole study measured."""
+
+    def close(self, failed: bool) -> None:
+        """Nothing more will come."""
+
+
+class Tracking:
+    """Every tracker of a study, told of each evaluation once, whichever thread brings it."""
+
+    def __init__(self, trackers: Sequence[Tracker], run: Run, config: StudyConfig) -> None:
+        self._trackers, self._run = trackers, run
+        self._specs = {spec.name: spec for spec in model_specs(config)}
+        self._told: set[tuple[str, int]] = set()
+        self._lock = threading.Lock()
+
+    def line(self, line: Mapping[str, Any]) -> None:
+        """A line of a training process: an evaluation is passed on, the end of a model completes what is known."""
+        name = line.get("model")
+        if not self._trackers or name not in self._specs:
+            return
+        with self._lock:
+            if line.get("done"):
+                self._complete(name)
+            elif "step" in line and self._specs[name].kind != "logistic":  # which is fitted, in no steps
+                self._tell(name, line)
+
+    def result(self, result: StudyResult) -> None:
+        """All that is left to be told: models that were finished before, and the study's agreements."""
+        with self._lock:
+            for name in self._specs if self._trackers else ():
+                self._complete(name)
+            for tracker in self._trackers:
+                tracker.study(result_metrics(result))
+
+    def _complete(self, name: str) -> None:
+        for line in self._run.model(self._specs[name]).metrics():
+            self._tell(name, line)
+
+    def _tell(self, name: str, line: Mapping[str, Any]) -> None:
+        values = {key: float(line[key]) for key in METRICS if line.get(key) is not None}
+        values = {key: value for key, value in values.items() if math.isfinite(value)}
+        if values and (name, line["step"]) not in self._told:
+            self._told.add((name, line["step"]))
+            for tracker in self._trackers:
+                tracker.model(name, line["step"], values)
+
+
+@contextmanager
+def tracking(wanted: Sequence[str], folder: Path, config: StudyConfig) -> Iterator[Tracking]:
+    """Trackers by name (`tensorboard`, `mlflow`, `mlflow:URI`), open for as long as the study runs."""
+    trackers: list[Tracker] = []
+    try:
+        for name in wanted:
+            trackers.append(_open(name, folder, config))
+        yield Tracking(trackers, Run(folder), config)
+    except BaseException:
+        for tracker in trackers:
+            tracker.close(failed=True)
+        raise
+    for tracker in trackers:
+        tracker.close(failed=False)
+
+
+def result_metrics(result: StudyResult) -> dict[str, float]:
+    """A study's agreements by names that every tracker accepts.
+
+    `agreement/alpha-beta/own` is A(α, β) of one model's own quantities, `…/shuffle` what a matched shuffle gives.
+    """
+    values = {"xi_final": result.xi_final.value, "entropy_final": result.entropy_final.value}
+    for row in result.agreements:
+        name = f"agreement/{row.name.removeprefix('A(').removesuffix(')').replace(',', '-')}/{row.convention}"
+        values |= {name: row.estimate.value, f"{name}/shuffle": row.shuffle.value}
+    return {key: value for key, value in values.items() if math.isfinite(value)}
+
+
+def _open(name: str, folder: Path, config: StudyConfig) -> Tracker:
+    kind, _, place = name.partition(":")
+    if name == "tensorboard":
+        return TensorBoard(folder)
+    if kind == "mlflow":
+        return MLflow(folder, config, place or None)
+    raise ConfigError(f"--track {name!r} is not one of tensorboard, mlflow, mlflow:URI")
+
+
+class TensorBoard:
+    """Event files in `<run>/tensorboard/<model>/`, one curve for each model: `tensorboard --logdir <run>`."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from tensorboard.summary import Writer
+        except ImportError:
+            raise MissingExtraError("tensorboard", "track", "--track tensorboard") from None
+        self._make, self._folder = Writer, folder / "tensorboard"
+        self._writers: dict[str, Any] = {}
+
+    def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
+        """Each value under its own name, so that the models' curves lie over one another."""
+        writer = self._writer(name)
+        for key, value in values.items():
+            writer.add_scalar(key, value, step)
+        writer.flush()
+
+    def study(self, values: Mapping[str, float]) -> None:
+        """The study's agreements, as single points."""
+        self.model("study", 0, values)
+
+    def close(self, failed: bool) -> None:
+        """Write what is left."""
+        for writer in self._writers.values():
+            writer.close()
+
+    def _writer(self, name: str) -> Any:
+        if name not in self._writers:
+            # What an earlier call drew is drawn again from metrics.jsonl, so that no point is there twice.
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+            self._writers[name] = self._make(str(self._folder / name))
+        return self._writers[name]
+
+
+class MLflow:
+    """A run of MLflow's for the study, in the experiment `heedful`, and one within it for each model."""
+
+    def __init__(self, folder: Path, config: StudyConfig, uri: str | None) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing is sent anywhere that was not asked for
+        try:
+            import mlflow
+            from mlflow.exceptions import MlflowException
+        except ImportError:
+            raise MissingExtraError("mlflow", "track", "--track mlflow") from None
+        try:
+            self._client = mlflow.MlflowClient(tracking_uri=uri)
+            found = self._client.get_experiment_by_name(EXPERIMENT)
+            self._experiment = found.experiment_id if found else self._client.create_experiment(EXPERIMENT)
+        except MlflowException as error:
+            raise ConfigError(f"--track mlflow:{uri or ''}: {str(error).splitlines()[0]}") from None
+        self._runs: dict[str, str] = {}
+        self._parent = self._begin(folder.name, {"heedful.folder": str(folder), "heedful.digest": digest(config)})
+        for key, value in _flat(content(config)).items():
+            self._client.log_param(self._parent, key, value)
+
+    def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
+        """Into the model's own run."""
+        if name not in self._runs:
+            self._runs[name] = self._begin(name, {"mlflow.parentRunId": self._parent})
+        self._log(self._runs[name], values, step)
+
+    def study(self, values: Mapping[str, float]) -> None:
+        """Into the study's run."""
+        self._log(self._parent, values, 0)
+
+    def close(self, failed: bool) -> None:
+        """Say how it ended."""
+        for run in (*self._runs.values(), self._parent):
+            self._client.set_terminated(run, "FAILED" if failed else "FINISHED")
+
+    def _begin(self, name: str, tags: Mapping[str, str]) -> str:
+        made = self._client.create_run(self._experiment, run_name=name, tags=dict(tags))
+        return str(made.info.run_id)
+
+    def _log(self, run: str, values: Mapping[str, float], step: int) -> None:
+        for key, value in values.items():
+            self._client.log_metric(run, key, value, step=step)
+
+
+def _flat(plain: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings as one level, `train.steps` and so on; what was left to its default `None` is left out.
+
+    >>> _flat({"data": "sst", "train": {"steps": 3}, "text": None})
+    {'data': 'sst', 'train.steps': 3}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{before}{key}.")
+        elif value is not None:
+            flat[before + key] = value
+    return flat

@@ -1,0 +1,142 @@
+"""Metrics reach the real TensorBoard and the real MLflow, each evaluation once."""
+
+import json
+import math
+
+import pytest
+
+from heedful.api import study
+from heedful.errors import ConfigError
+from heedful.studies.result import StudyResult
+from heedful.studies.run import Run, model_specs
+from heedful.studies.tracking import Tracking, result_metrics, tracking
+from tests.conftest import tiny_corpus
+
+
+class Heard:
+    def __init__(self):
+        self.points, self.closed = [], None
+
+    def model(self, name, step, values):
+        self.points.append((name, step, dict(values)))
+
+    def study(self, values):
+        self.points.append(("study", 0, dict(values)))
+
+    def close(self, failed):
+        self.closed = failed
+
+
+@pytest.fixture(scope="module")
+def tracked_run(tmp_path_factory):
+    """A study that went to both trackers, and was asked for a second time when everything was there."""
+    pytest.importorskip("tensorboard", reason="the extra track is not installed")
+    pytest.importorskip("mlflow", reason="the extra track is not installed")
+    folder = tmp_path_factory.mktemp("tracked")
+    out, store = folder / "run", f"sqlite:///{folder / 'mlflow.db'}"
+    for _ in range(2):
+        study(
+            tiny_corpus(),
+            budget="smoke",
+            out=out,
+            jobs=1,
+            device="cpu",
+            progress=False,
+            track=["tensorboard", f"mlflow:{store}"],
+        )
+    return out, store
+
+
+def metrics_of(run):
+    return {
+        spec.name: {line["step"]: line["accuracy"] for line in Run(run).model(spec).metrics()}
+        for spec in model_specs(Run(run).config())
+    }
+
+
+def test_tensorboard_has_every_evaluation_once(tracked_run):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run, _ = tracked_run
+    for name, wanted in metrics_of(run).items():
+        events = EventAccumulator(str(run / "tensorboard" / name))
+        events.Reload()
+        seen = {event.step: event.value for event in map(_scalar(events), range(len(events.Tensors("accuracy"))))}
+        assert seen == pytest.approx(wanted)
+        assert len(events.Tensors("accuracy")) == len(wanted)
+
+
+def _scalar(events):
+    from types import SimpleNamespace
+
+    from tensorboard.util.tensor_util import make_ndarray
+
+    found = events.Tensors("accuracy")
+    return lambda i: SimpleNamespace(step=found[i].step, value=float(make_ndarray(found[i].tensor_proto)))
+
+
+def test_mlflow_has_a_run_within_the_studys_for_each_model(tracked_run):
+    import mlflow
+
+    run, store = tracked_run
+    client = mlflow.MlflowClient(tracking_uri=store)
+    experiment = client.get_experiment_by_name("heedful")
+    runs = client.search_runs([experiment.experiment_id])
+    parents = [each for each in runs if "mlflow.parentRunId" not in each.data.tags]
+    assert len(parents) == 2  # one for each time it was asked for
+    assert {each.info.status for each in runs} == {"FINISHED"}
+    result = StudyResult.load(run / "result.json")
+    for parent in parents:
+        assert parent.data.params["train.steps"] == "12"
+        assert parent.data.tags["heedful.digest"] == result.config_digest
+        assert parent.data.metrics["agreement/alpha-beta/own"] == pytest.approx(
+            result.agreement("A(alpha,beta)").estimate.value
+        )
+        within = {r.info.run_name: r for r in runs if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id}
+        for name, wanted in metrics_of(run).items():
+            history = client.get_metric_history(within[name].info.run_id, "accuracy")
+            assert {point.step: point.value for point in history} == pytest.approx(wanted)
+            assert len(history) == len(wanted)
+
+
+def test_what_came_before_is_read_from_the_runs_files(smoke_run):
+    heard, config = Heard(), Run(smoke_run).config()
+    told = Tracking([heard], Run(smoke_run), config)
+    told.line({"model": "standard-0", "step": 12, "steps": 12, "accuracy": 0.5, "loss": math.nan, "train_loss": None})
+    told.line({"model": "standard-0", "step": 9, "steps": 12, "batch_loss": 0.1})
+    told.line({"model": "somebody-else", "step": 9, "accuracy": 0.1})
+    assert heard.points == [("standard-0", 12, {"accuracy": 0.5})]
+    told.line({"model": "standard-0", "done": True})
+    assert [step for _, step, _ in heard.points] == [12, 0, 4, 8]
+    result = StudyResult.load(smoke_run / "result.json")
+    told.result(result)
+    assert heard.points[-1] == ("study", 0, result_metrics(result))
+    assert len(heard.points) == 1 + sum(len(course) for course in metrics_of(smoke_run).values())
+    assert all(json.dumps(values, allow_nan=False) for _, _, values in heard.points)
+
+
+def test_an_unknown_tracker(tmp_path, smoke_run):
+    with (
+        pytest.raises(ConfigError, match="'wandb' is not one of tensorboard, mlflow"),
+        tracking(["wandb"], tmp_path, Run(smoke_run).config()),
+    ):
+        pass
+
+
+def test_a_study_that_fails_is_marked_so(tmp_path, smoke_run):
+    mlflow = pytest.importorskip("mlflow", reason="the extra track is not installed")
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    with pytest.raises(KeyError), tracking([f"mlflow:{store}"], tmp_path, Run(smoke_run).config()):
+        raise KeyError
+    client = mlflow.MlflowClient(tracking_uri=store)
+    runs = client.search_runs([client.get_experiment_by_name("heedful").experiment_id])
+    assert [each.info.status for each in runs] == ["FAILED"]
+
+
+def test_an_mlflow_that_cannot_be_reached(tmp_path, smoke_run):
+    pytest.importorskip("mlflow", reason="the extra track is not installed")
+    with (
+        pytest.raises(ConfigError, match="--track mlflow:nonsense://"),
+        tracking(["mlflow:nonsense://x"], tmp_path, Run(smoke_run).config()),
+    ):
+        pass
