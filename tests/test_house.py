@@ -24,8 +24,21 @@ LAYERS = [
     {"studies"},
     {"audits"},
     {"papers"},
+    {"records"},
     {"reports"},
-    {"api", "audit_cli", "cli", "data_cli", "papers_cli", "tokens_cli", "__init__", "__main__"},
+    {"sweeps"},
+    {
+        "api",
+        "audit_cli",
+        "cli",
+        "data_cli",
+        "papers_cli",
+        "runs_cli",
+        "sweep_cli",
+        "tokens_cli",
+        "__init__",
+        "__main__",
+    },
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

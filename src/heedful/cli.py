@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful import audit_cli, papers_cli, tokens_cli
+from heedful import audit_cli, papers_cli, runs_cli, sweep_cli, tokens_cli
 from heedful.data_cli import app as data_app
 
 app = typer.Typer(
@@ -23,6 +23,9 @@ app.command()(audit_cli.audit)
 app.command()(papers_cli.reproduce)
 app.command()(papers_cli.claims)
 app.command()(tokens_cli.tokens)
+app.command()(sweep_cli.sweep)
+app.command()(runs_cli.runs)
+app.command()(runs_cli.query)
 
 
 def _corpora(incomplete: str) -> list[str]:
