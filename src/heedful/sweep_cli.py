@@ -18,7 +18,7 @@ def sweep(
     on: Annotated[str, typer.Option(help="local or ray.", autocompletion=_places)] = "local",
     address: Annotated[
         str | None,
-        typer.Option(help="The Ray cluster's head, HOST:PORT or auto; a new one of this machine if left out."),
+        typer.Option(help="The Ray cluster: HOST:PORT, or auto; one of this machine if left out."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The sweep's folder; runs/<grid> if left out.")] = None,
     jobs: Annotated[

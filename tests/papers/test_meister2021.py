@@ -128,9 +128,7 @@ def test_a_unit_is_the_same_again_and_keeps_the_weights_it_measured(tmp_path: Pa
     encoded = prepare("polarity", POLARITY.max_train, POLARITY.max_test)
     config = BUDGETS["smoke"].model(architecture, SPARSEMAX)
     model = load_base(config, encoded.vocabulary, str(weights_of(units[0], rooms[0])))
-    again = measure(
-        model, chosen_texts(encoded.test, POLARITY.examples[0]), POLARITY.matrices[0], encoded.vocabulary.words
-    )
+    again = measure(model, chosen_texts(encoded.test, POLARITY.examples[0]), POLARITY.matrices[0], encoded.vocabulary.words)
     assert again == {name: first[name] for name in again}
 
 

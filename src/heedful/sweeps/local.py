@@ -64,7 +64,7 @@ class LocalCrew:
 
 class _Worker:
     def __init__(self) -> None:
-        self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in `end`)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "heedful.sweeps.worker"],
             stdin=subprocess.PIPE,
