@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
     from heedful.papers.ledger import Entry
     from heedful.papers.results import Result
+    from heedful.records.found import RunList
+    from heedful.records.query import Answer
     from heedful.studies.preflight import Preflight
     from heedful.studies.result import StudyResult
     from heedful.studies.swept import SweepResult
@@ -243,6 +245,26 @@ def sweep(
         device=device,
         progress=progress,
     )
+
+
+def runs(folder: Path | str = RUNS) -> "RunList":
+    """Every run below a folder, sorted by time: what, when, in what state, and its main figures.
+
+    >>> runs("runs").to_pandas()                               # doctest: +SKIP
+    """
+    from heedful.records.found import list_runs
+
+    return list_runs(folder)
+
+
+def query(sql: str, folder: Path | str = RUNS) -> "Answer":
+    """One SELECT across all results and traces below a folder; `heedful query --schema` lists tables and columns.
+
+    >>> query("SELECT run, accuracy FROM runs").to_polars()    # doctest: +SKIP
+    """
+    from heedful.records.query import ask
+
+    return ask(sql, folder)
 
 
 def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[Entry]":
