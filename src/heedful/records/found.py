@@ -129,9 +129,8 @@ def _runs_of(root: Path, folder: Path, folders: set[str], files: list[str]) -> I
     elif "config.toml" in files:
         if (study := _study(root, name, folders)) is not None:
             yield study
-    elif "parts" in folders or "result.json" in files:
-        if (audit := _audit(root, name, folders, files)) is not None:
-            yield audit
+    elif (audit := _audit(root, name, folders, files)) is not None:
+        yield audit
     if root.name in BUDGETS and root.parent.name in KEYS:
         for file in sorted(files):
             if file.endswith(".json"):
@@ -206,8 +205,7 @@ def _sweep(root: Path, name: str) -> FoundRun:
 def _audit(root: Path, name: str, folders: set[str], files: list[str]) -> FoundRun | None:
     path = root / "result.json"
     if "result.json" not in files:
-        parts = root / "parts"
-        if not any(parts.glob("*.json")):
+        if not any((root / "parts").glob("*.json")):
             return None
         return FoundRun(root, RunRecord(name, "audit", "broken off", _touched(root), root.name))
     try:

@@ -1,4 +1,4 @@
-"""One question in SQL about all runs below a folder, answered by DuckDB, which may read these tables and nothing else."""
+"""One question in SQL about all runs below a folder, answered by DuckDB, which sees these tables and nothing else."""
 
 import re
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def ask(sql: str, folder: Path | str) -> Answer:
             connection.register(name, view.of(found) if name in asked else view.empty())
         connection.execute("SET lock_configuration = true")
         try:
-            table = connection.execute(sql).to_arrow_table()
+            table = connection.sql(sql).to_arrow_table()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise _in_words(error) from None
     return Answer(sql, table)

@@ -164,7 +164,7 @@ def _models_on_disk(each: FoundRun) -> Iterator[tuple[Row, Path]]:
 
 
 def _trace(found: Sequence[FoundRun], schema: pa.Schema) -> ds.Dataset:
-    """All traces as one table whose first columns say where a row comes from; files that cannot be read are left out."""
+    """All traces as one table, whose first columns say where a row is from; files that cannot be read are left out."""
     reader, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
     fragments = []
     for each in found:

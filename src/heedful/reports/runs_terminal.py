@@ -11,6 +11,7 @@ from heedful.reports.numbers import duration, percent
 from heedful.studies.tabular import cell
 
 MOST = 200  # rows of an answer that a terminal shows
+_WIDE = 110  # letters in a line of a terminal that has room for what a run is of
 _STYLES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "red", "broken off": "yellow"}
 
 
@@ -18,16 +19,18 @@ def print_runs(found: RunList) -> None:
     """One line a run: when, where, what, its state and its main figures."""
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for name in ("when (UTC)", "run", "kind", "state", "what", "accuracy", "A(α, β)", "took"):
+    wide = console.width >= _WIDE
+    for name in ("when (UTC)", "kind", "state", "run", *(["what"] if wide else []), "accuracy", "A(α, β)", "took"):
         number = name in ("accuracy", "A(α, β)", "took")
-        table.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        whole = name not in ("run", "what")
+        table.add_column(name, justify="right" if number else "left", no_wrap=whole, overflow="fold")
     for run in found.runs:
         table.add_row(
             run.when[:16].replace("T", " "),
-            Text(run.run),
             run.kind,
             Text(run.state, style=_STYLES[run.state]),
-            Text(run.what),
+            Text(run.run),
+            *([Text(run.what)] if wide else []),
             percent(run.accuracy) if run.accuracy is not None else "",
             percent(run.agreement) if run.agreement is not None else "",
             duration(run.seconds) if run.seconds is not None else "",

@@ -20,7 +20,6 @@ from heedful.reports.page import asset, environment, fingerprint
 from heedful.reports.words import symbol
 from heedful.studies.swept import Figure, SweepResult, SweptStudy
 
-_FIRST = ("accuracy", "alignment error", "entropy")
 _WIDEST = 17  # letters of a name that fit before a picture's scale
 
 
@@ -70,6 +69,7 @@ def render_sweep(result: SweepResult, name: str) -> str:
     """The page as text."""
     style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}\n{asset('sweep.css')}"
     keys = result.figure_keys()
+    own = [key for key in keys if not key.endswith(" cross")]
     measures = [_measure(result, key) for key in keys]
     template = environment().get_template("sweep.html.j2")
     page = template.render(
@@ -83,8 +83,8 @@ def render_sweep(result: SweepResult, name: str) -> str:
         failed=[(_place(result, study), study.error) for study in result.failed],
         first=[measure for measure in measures if not measure.name.endswith("cross")],
         second=[measure for measure in measures if measure.name.endswith("cross")],
-        columns=[_written(key) for key in keys],
-        rows=_rows(result, keys),
+        columns=[_written(key).removesuffix(" own") for key in own],
+        rows=_rows(result, own),
         steps=range(STEPS + 1),
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name would not be writable
@@ -101,6 +101,7 @@ def _title(result: SweepResult) -> str:
 def _measure(result: SweepResult, key: str) -> Measure:
     """One picture for each place on all axes but the longest, whose values are its rows; one scale for all."""
     rows = _row_axis(result)
+    apart = [len(axis.values) > 1 and i != rows for i, axis in enumerate(result.axes)]
     groups: dict[str, list[tuple[str, Figure]]] = {}
     for study in result.studies:
         figure = study.figure(key)
@@ -134,10 +135,6 @@ def _row_axis(result: SweepResult) -> int | None:
     return max(range(len(sizes)), key=lambda i: (sizes[i], i))
 
 
-def _named(result: SweepResult, study: SweptStudy) -> list[tuple[object, str]]:
-    return list(zip(result.axes, study.place, strict=True))
-
-
 def _chance(group: Sequence[tuple[str, Figure]], scale: Scale) -> list[tuple[float, str]]:
     """Where one kind of chance is the same in all rows, a line with its name."""
     known = [figure.random for _, figure in group if figure.random is not None]
@@ -147,27 +144,30 @@ def _chance(group: Sequence[tuple[str, Figure]], scale: Scale) -> list[tuple[flo
 
 
 def _rows(result: SweepResult, keys: Sequence[str]) -> list[StudyLine]:
-    largest = {key: max((_value(study, key) for study in result.studies), default=0.0) for key in keys}
+    ends = {key: _ends(result, key) for key in keys}
     return [
         StudyLine(
             study.place,
             f"{quote(study.folder)}/report.html",
-            tuple(_shaded(study.figure(key), largest[key]) for key in keys),
+            tuple(_shaded(study.figure(key), *ends[key]) for key in keys),
         )
         for study in result.studies
         if study.state == "finished"
     ]
 
 
-def _shaded(figure: Figure | None, largest: float) -> Shaded:
+def _shaded(figure: Figure | None, least: float, most: float) -> Shaded:
     if figure is None or math.isnan(figure.estimate.value):
         return Shaded(NONE, "")
-    return Shaded(percent(figure.estimate.value), shade(figure.estimate.value, largest, "p"))
+    value = figure.estimate.value
+    return Shaded(percent(value), shade(value - least, most - least, "p"))
 
 
-def _value(study: SweptStudy, key: str) -> float:
-    figure = study.figure(key)
-    return 0.0 if figure is None or math.isnan(figure.estimate.value) else figure.estimate.value
+def _ends(result: SweepResult, key: str) -> tuple[float, float]:
+    """The smallest and the largest value of a figure."""
+    values = [figure.estimate.value for study in result.studies if (figure := study.figure(key)) is not None]
+    known = [value for value in values if not math.isnan(value)] or [0.0]
+    return min(known), max(known)
 
 
 def _place(result: SweepResult, study: SweptStudy) -> str:
