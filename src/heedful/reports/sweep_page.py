@@ -107,8 +107,9 @@ def _measure(result: SweepResult, key: str) -> Measure:
         figure = study.figure(key)
         if figure is None or math.isnan(figure.estimate.value):
             continue
-        others = [f"{axis.name} {word}" for i, (axis, word) in enumerate(_named(result, study)) if i != rows]
-        name = study.place[rows] if rows is not None else (result.axes and study.place[0]) or "all"
+        places = zip(result.axes, study.place, apart, strict=True)
+        others = [f"{axis.name} {word}" for axis, word, differs in places if differs]
+        name = "the one study" if rows is None else study.place[rows]
         groups.setdefault(", ".join(others), []).append((name, figure))
     lines = {
         title: [Line(_short(name), (Mark(figure.estimate),)) for name, figure in group]
