@@ -21,9 +21,11 @@ LAYERS = [
     {"studies"},
     {"audits"},
     {"papers"},
+    {"records"},
     {"reports"},
-    {"api", "audit_cli", "cli", "config_cli", "data_cli", "doctor", "doctor_cli", "papers_cli", "tokens_cli"}
-    | {"__init__", "__main__"},
+    {"sweeps"},
+    {"api", "audit_cli", "cli", "config_cli", "data_cli", "doctor", "doctor_cli", "papers_cli", "runs_cli"}
+    | {"sweep_cli", "tokens_cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

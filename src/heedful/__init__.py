@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from heedful.api import claims as claims
     from heedful.api import load as load
     from heedful.api import preflight as preflight
+    from heedful.api import query as query
     from heedful.api import report as report
     from heedful.api import reproduce as reproduce
+    from heedful.api import runs as runs
     from heedful.api import study as study
+    from heedful.api import sweep as sweep
     from heedful.audits.arrays import audit_arrays as audit_arrays
     from heedful.audits.asking import Subject as Subject
     from heedful.audits.following import Recorder as Recorder
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.measure.uncertainty import Estimate as Estimate
     from heedful.model import lexicon as lexicon
     from heedful.studies.result import StudyResult as StudyResult
+    from heedful.studies.swept import SweepResult as SweepResult
     from heedful.trace.store import Trace as Trace
 
 _HOMES = {
@@ -49,6 +53,7 @@ _HOMES = {
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",
     "Subject": "heedful.audits.asking",
+    "SweepResult": "heedful.studies.swept",
     "Trace": "heedful.trace.store",
     "TraceCallback": "heedful.audits.trainer",
     "TrainConfig": "heedful.config",
@@ -58,9 +63,12 @@ _HOMES = {
     "claims": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",
+    "query": "heedful.api",
     "report": "heedful.api",
     "reproduce": "heedful.api",
+    "runs": "heedful.api",
     "study": "heedful.api",
+    "sweep": "heedful.api",
 }
 __all__ = sorted([*_HOMES, "__version__", "lexicon"])
 

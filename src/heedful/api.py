@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
     from heedful.papers.ledger import Entry
     from heedful.papers.results import Result
+    from heedful.records.found import RunList
+    from heedful.records.query import Answer
     from heedful.studies.preflight import Preflight
     from heedful.studies.result import StudyResult
     from heedful.studies.spreading import Place
+    from heedful.studies.swept import SweepResult
 
 RUNS = Path("runs")
 LARGE = 1 << 28  # bytes of files that preflight counts piece by piece
@@ -136,13 +139,16 @@ def preflight(
 
 
 def report(run: Path | str, *, out: Path | str | None = None) -> Path:
-    """Write the page of a finished run, and say where it is.
+    """Write the page of a finished run or sweep, and say where it is.
 
     >>> report("runs/demo")                                    # doctest: +SKIP
     PosixPath('runs/demo/report.html')
     """
     from heedful.reports.page import write_report
+    from heedful.sweeps.start import is_sweep, write_page
 
+    if is_sweep(Path(run)):
+        return write_page(Path(run), None if out is None else Path(out))
     return write_report(Path(run), out=None if out is None else Path(out))
 
 
@@ -252,6 +258,66 @@ def reproduce(
             on_progress=on_progress,
             on_stage=on_stage,
         )
+
+
+def sweep(
+    grid: Any,
+    *,
+    on: str = "local",
+    address: str | None = None,
+    out: Path | str | None = None,
+    jobs: int | None = None,
+    retries: int = 1,
+    cpus: float = 1,
+    gpus: float = 0,
+    shared: bool | None = None,
+    device: str = "auto",
+    progress: bool = True,
+) -> "SweepResult":
+    """Carry out every study of a grid that is not finished yet, and write the sweep's table and page.
+
+    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. on: `local`, single-threaded
+    processes, `jobs` at a time (one per core); or `ray`, a cluster at `address`. out: the sweep's folder. retries: how
+    often a study that failed is tried again. cpus, gpus: what a study needs. shared: whether the nodes see `out`.
+
+    >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
+    """
+    from heedful.sweeps.start import start_sweep
+
+    folder = Path(out) if out is not None else RUNS / (run_name(str(grid)) if isinstance(grid, str | Path) else "sweep")
+    return start_sweep(
+        grid,
+        folder,
+        on=on,
+        address=address,
+        jobs=jobs,
+        retries=retries,
+        cpus=cpus,
+        gpus=gpus,
+        shared=shared,
+        device=device,
+        progress=progress,
+    )
+
+
+def runs(folder: Path | str = RUNS) -> "RunList":
+    """Every run below a folder, sorted by time: what, when, in what state, and its main figures.
+
+    >>> runs("runs").to_pandas()                               # doctest: +SKIP
+    """
+    from heedful.records.found import list_runs
+
+    return list_runs(folder)
+
+
+def query(sql: str, folder: Path | str = RUNS) -> "Answer":
+    """One SELECT across all results and traces below a folder; `heedful query --schema` lists tables and columns.
+
+    >>> query("SELECT run, accuracy FROM runs").to_polars()    # doctest: +SKIP
+    """
+    from heedful.records.query import ask
+
+    return ask(sql, folder)
 
 
 def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[Entry]":

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful import audit_cli, doctor_cli, papers_cli, tokens_cli
+from heedful import audit_cli, doctor_cli, papers_cli, runs_cli, sweep_cli, tokens_cli
 from heedful.config_cli import configurable
 from heedful.data_cli import app as data_app
 
@@ -25,6 +25,9 @@ app.command()(papers_cli.reproduce)
 app.command()(papers_cli.claims)
 app.command()(tokens_cli.tokens)
 app.command()(doctor_cli.doctor)
+app.command()(sweep_cli.sweep)
+app.command()(runs_cli.runs)
+app.command()(runs_cli.query)
 
 
 def _corpora(incomplete: str) -> list[str]:

@@ -226,7 +226,7 @@ def to_toml(config: Any) -> str:
         if is_dataclass(value):
             tables.append((f.name, value))
         elif value is not None:
-            plain.append(f"{f.name} = {_toml_value(value)}")
+            plain.append(f"{f.name} = {toml_value(value)}")
     lines = plain
     for name, table in tables:
         lines += ["", f"[{name}]"]
@@ -351,11 +351,16 @@ def _coerce(value: Any, kind: Any, where: str) -> Any:
     raise ConfigError(f"{where}: {value!r} must be {wanted}")
 
 
-def _toml_value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it.
+
+    >>> toml_value(("a", True, 1.5))
+    '["a", true, 1.5]'
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple | list):
-        return f"[{', '.join(_toml_value(v) for v in value)}]"
+        return f"[{', '.join(toml_value(v) for v in value)}]"
     return repr(value)

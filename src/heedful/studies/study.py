@@ -32,12 +32,14 @@ def run_study(
     corpus: Corpus | ParallelCorpus | None = None,
     jobs: int | None = None,
     device: str = "auto",
+    train: Callable[..., None] = train_all,
     on_progress: OnProgress = lambda line: None,
     on_stage: Callable[[str], None] = lambda stage: None,
 ) -> StudyResult:
     """Train, record and measure everything a study has, in `out`; what was finished there before is kept.
 
-    corpus: the data where they are not a name or a file that `config.data` can say.
+    corpus: the data where they are not a name or a file that `config.data` can say. train: what trains the models,
+    called as `train_all` is.
     """
     run = Run(out)
     run.claim(config)
@@ -45,7 +47,7 @@ def run_study(
     on_stage("reading the data")
     prepare_data(run, config, corpus)
     on_stage("training")
-    train_all(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
+    train(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
     on_stage("measuring")
     result = analyse(run)
     result.save(run.result_path)

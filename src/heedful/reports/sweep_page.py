@@ -1,0 +1,196 @@
+"""The page of a sweep: every figure in small multiples over the grid's axes, and all studies in one shaded table.
+
+One self-contained HTML file that needs no script; its Content-Security-Policy lets nothing run and nothing be fetched.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from heedful import __version__
+from heedful.files import write_text
+from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
+from heedful.reports.audit_shades import STEPS, shade, shade_css
+from heedful.reports.numbers import NONE, percent
+from heedful.reports.page import asset, environment, fingerprint
+from heedful.reports.words import symbol
+from heedful.studies.swept import Figure, SweepResult, SweptStudy
+
+_WIDEST = 17  # letters of a name that fit before a picture's scale
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """One picture of several on one scale."""
+
+    title: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure over the whole grid: its small multiples."""
+
+    anchor: str
+    name: str
+    about: str
+    multiples: tuple[Multiple, ...]
+
+
+@dataclass(frozen=True)
+class Shaded:
+    """A cell of the table of studies."""
+
+    text: str
+    shade: str
+
+
+@dataclass(frozen=True)
+class StudyLine:
+    """A row of the table of studies."""
+
+    place: tuple[str, ...]
+    link: str
+    cells: tuple[Shaded, ...]
+
+
+def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None) -> Path:
+    """Write the page of the sweep in that folder, whole or not at all, and say where it is."""
+    target = out or folder / "report.html"
+    write_text(target, render_sweep(result, folder.resolve().name))
+    return target
+
+
+def render_sweep(result: SweepResult, name: str) -> str:
+    """The page as text."""
+    style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}\n{asset('sweep.css')}"
+    keys = result.figure_keys()
+    own = [key for key in keys if not key.endswith(" cross")]
+    measures = [_measure(result, key) for key in keys]
+    template = environment().get_template("sweep.html.j2")
+    page = template.render(
+        policy=f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'",
+        style=Markup(style),
+        version=__version__,
+        name=name,
+        title=_title(result),
+        axes=result.axes,
+        finished=[study for study in result.studies if study.state == "finished"],
+        failed=[(_place(result, study), study.error) for study in result.failed],
+        first=[measure for measure in measures if not measure.name.endswith("cross")],
+        second=[measure for measure in measures if measure.name.endswith("cross")],
+        columns=[_written(key).removesuffix(" own") for key in own],
+        rows=_rows(result, own),
+        steps=range(STEPS + 1),
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name would not be writable
+
+
+def _title(result: SweepResult) -> str:
+    """How many studies, over what."""
+    axes = [axis.name for axis in result.axes if len(axis.values) > 1]
+    over = f" over {', '.join(axes[:-1])}{' and ' if len(axes) > 1 else ''}{axes[-1]}" if axes else ""
+    count = f"{len(result.studies):,} {'study' if len(result.studies) == 1 else 'studies'}"
+    return f"{count}{over}"
+
+
+def _measure(result: SweepResult, key: str) -> Measure:
+    """One picture for each place on all axes but the longest, whose values are its rows; one scale for all."""
+    rows = _row_axis(result)
+    apart = [len(axis.values) > 1 and i != rows for i, axis in enumerate(result.axes)]
+    groups: dict[str, list[tuple[str, Figure]]] = {}
+    for study in result.studies:
+        figure = study.figure(key)
+        if figure is None or math.isnan(figure.estimate.value):
+            continue
+        places = zip(result.axes, study.place, apart, strict=True)
+        others = [f"{axis.name} {word}" for axis, word, differs in places if differs]
+        name = "the one study" if rows is None else study.place[rows]
+        groups.setdefault(", ".join(others), []).append((name, figure))
+    lines = {
+        title: [Line(_short(name), (Mark(figure.estimate),)) for name, figure in group]
+        for title, group in groups.items()
+    }
+    scale = Scale.over([line for group in lines.values() for line in group], shares=True)
+    about = f"rows: {result.axes[rows].name}" if rows is not None else ""
+    return Measure(
+        anchor=_anchor(key),
+        name=_written(key),
+        about=about,
+        multiples=tuple(
+            Multiple(title, dots_svg(title or _written(key), group, scale, references=_chance(groups[title], scale)))
+            for title, group in lines.items()
+        ),
+    )
+
+
+def _row_axis(result: SweepResult) -> int | None:
+    """The axis with the most values, the last of equals; none where nothing differs."""
+    sizes = [len(axis.values) for axis in result.axes]
+    if not sizes or max(sizes) == 1:
+        return None
+    return max(range(len(sizes)), key=lambda i: (sizes[i], i))
+
+
+def _chance(group: Sequence[tuple[str, Figure]], scale: Scale) -> list[tuple[float, str]]:
+    """Where one kind of chance is the same in all rows, a line with its name."""
+    known = [figure.random for _, figure in group if figure.random is not None]
+    if not known or max(known) - min(known) > 0.01 or not scale.low <= known[0] <= scale.high:
+        return []
+    return [(known[0], "chance")]
+
+
+def _rows(result: SweepResult, keys: Sequence[str]) -> list[StudyLine]:
+    ends = {key: _ends(result, key) for key in keys}
+    return [
+        StudyLine(
+            study.place,
+            f"{quote(study.folder)}/report.html",
+            tuple(_shaded(study.figure(key), *ends[key]) for key in keys),
+        )
+        for study in result.studies
+        if study.state == "finished"
+    ]
+
+
+def _shaded(figure: Figure | None, least: float, most: float) -> Shaded:
+    if figure is None or math.isnan(figure.estimate.value):
+        return Shaded(NONE, "")
+    value = figure.estimate.value
+    return Shaded(percent(value), shade(value - least, most - least, "p"))
+
+
+def _ends(result: SweepResult, key: str) -> tuple[float, float]:
+    """The smallest and the largest value of a figure."""
+    values = [figure.estimate.value for study in result.studies if (figure := study.figure(key)) is not None]
+    known = [value for value in values if not math.isnan(value)] or [0.0]
+    return min(known), max(known)
+
+
+def _place(result: SweepResult, study: SweptStudy) -> str:
+    said = ", ".join(f"{axis.name} {word}" for axis, word in zip(result.axes, study.place, strict=True))
+    return said or study.folder
+
+
+def _written(key: str) -> str:
+    """A figure's name as people read it.
+
+    >>> _written("A(alpha,beta_uf) own"), _written("accuracy")
+    ('A(α, β^uf) own', 'accuracy')
+    """
+    name, _, convention = key.rpartition(" ")
+    if convention in ("own", "cross"):
+        return f"{symbol(name)} {convention}"
+    return key
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"
+
+
+def _anchor(key: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in key)

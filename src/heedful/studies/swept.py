@@ -1,0 +1,120 @@
+"""What a sweep came to: every study of the grid with its main figures, or with the reason why it has none."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from heedful.config import from_mapping
+from heedful.errors import RunError
+from heedful.files import read_json, without_nan, write_json
+from heedful.measure.uncertainty import Estimate
+from heedful.studies.grid import Axis
+from heedful.studies.result import StudyResult
+from heedful.studies.tabular import Tabular, arrow_table
+
+State = Literal["finished", "failed"]
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One main figure of a study; random, shuffle: what the two kinds of chance give, where it is an agreement."""
+
+    name: str
+    convention: str
+    estimate: Estimate
+    random: float | None = None
+    shuffle: float | None = None
+
+    @property
+    def key(self) -> str:
+        """The figure's column in tables.
+
+        >>> Figure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9)).key
+        'A(alpha,beta) cross'
+        """
+        return f"{self.name} {self.convention}".strip()
+
+
+@dataclass(frozen=True)
+class SweptStudy:
+    """One study: its folder below the sweep's, its place on the axes, and its figures or what went wrong."""
+
+    folder: str
+    place: tuple[str, ...]
+    config_digest: str
+    state: State
+    error: str | None = None
+    verdict: str | None = None
+    figures: tuple[Figure, ...] = ()
+
+    def figure(self, key: str) -> Figure | None:
+        """The figure of that name, such as `accuracy` or `A(alpha,beta) own`, if there is one."""
+        return next((figure for figure in self.figures if figure.key == key), None)
+
+
+@dataclass(frozen=True)
+class SweepResult(Tabular):
+    """Everything a sweep found, in the order of its grid; `result.json` is this and nothing else."""
+
+    axes: tuple[Axis, ...]
+    studies: tuple[SweptStudy, ...]
+    format: int = FORMAT
+
+    @property
+    def failed(self) -> tuple[SweptStudy, ...]:
+        """The studies that came to nothing."""
+        return tuple(study for study in self.studies if study.state == "failed")
+
+    def figure_keys(self) -> list[str]:
+        """The names of all figures, in the order of the studies that have them."""
+        return list(dict.fromkeys(figure.key for study in self.studies for figure in study.figures))
+
+    def to_arrow(self) -> pa.Table:
+        """One row per study: where it stands, its state, and every figure with its interval."""
+        keys = self.figure_keys()
+        schema = {axis.name: pa.string() for axis in self.axes}
+        schema |= dict.fromkeys(("study", "state", "error", "verdict"), pa.string())
+        for key in keys:
+            schema |= dict.fromkeys((key, f"{key} low", f"{key} high"), pa.float64())
+        return arrow_table([self._row(study, keys) for study in self.studies], schema)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
+        plain: dict[str, Any] = without_nan(asdict(self))
+        return plain
+
+    def save(self, path: Path | str) -> None:
+        """Write as JSON, whole or not at all."""
+        write_json(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "SweepResult":
+        """Read what `save` wrote."""
+        path = Path(path)
+        if not path.exists():
+            raise RunError(f"{path}: no such file; the sweep has not come to an end")
+        return from_mapping(cls, read_json(path), where=str(path))
+
+    def _row(self, study: SweptStudy, keys: list[str]) -> dict[str, Any]:
+        row: dict[str, Any] = dict(zip((axis.name for axis in self.axes), study.place, strict=True))
+        row |= {"study": study.folder, "state": study.state, "error": study.error, "verdict": study.verdict}
+        for key in keys:
+            if (figure := study.figure(key)) is not None:
+                found = figure.estimate
+                row |= {key: found.value, f"{key} low": found.low, f"{key} high": found.high}
+        return row
+
+
+def main_figures(result: StudyResult) -> tuple[Figure, ...]:
+    """Accuracy at the end, entropy of attention, alignment error and BLEU where there are any, and every agreement."""
+    figures = [Figure("accuracy", "", result.xi_final), Figure("entropy", "", result.entropy_final)]
+    if result.alignment is not None:
+        figures.append(Figure("alignment error", "", result.alignment.trained, random=result.alignment.chance))
+    figures += [
+        Figure(row.name, row.convention, row.estimate, random=row.random, shuffle=row.shuffle.value)
+        for row in result.agreements
+    ]
+    return tuple(figures)

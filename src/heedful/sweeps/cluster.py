@@ -1,0 +1,164 @@
+"""Studies on a Ray cluster: one task each, with its needs of cores and GPUs, and its files brought home."""
+
+import os
+import secrets
+import threading
+from pathlib import Path
+from typing import Any
+
+from heedful.config import StudyConfig
+from heedful.data.corpus import Corpus
+from heedful.data.open import open_data
+from heedful.data.parallel import ParallelCorpus
+from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
+from heedful.sweeps.carrying import Arrival
+from heedful.sweeps.crew import AttemptError, as_attempt_error
+from heedful.sweeps.node import NodeOrder, on_node, versions
+from heedful.sweeps.order import Order, Report
+
+MOST_AT_ONCE = 256  # tasks handed to the cluster at a time, unless asked otherwise
+
+
+class RayCrew:
+    """Tasks of a Ray cluster. A worker or node that dies fails an attempt, and the next goes to another.
+
+    address: of the cluster's head, `auto` for the one on this machine; where it is left out and `RAY_ADDRESS` is not
+    set, a cluster of this machine alone is started and ended with the sweep. shared: whether nodes see the store under
+    the path that it has here; found out at each node where left out.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        *,
+        address: str | None = None,
+        jobs: int | None = None,
+        cpus: float = 1,
+        gpus: float = 0,
+        shared: bool | None = None,
+    ) -> None:
+        if cpus < 0 or gpus < 0 or cpus + gpus == 0:
+            raise ConfigError(f"a study cannot need {cpus} cores and {gpus} GPUs")
+        self.width = jobs or MOST_AT_ONCE
+        self._ray = _connect(address or os.environ.get("RAY_ADDRESS"))
+        self._needs = {"num_cpus": cpus, "num_gpus": gpus}
+        self._refuse_too_much()
+        self._mark = Path(os.path.abspath(store)) / f".seen-{secrets.token_hex(8)}"
+        self._shared = shared
+        self._running: set[Any] = set()
+        self._corpora: dict[tuple[Any, ...], Any] = {}
+        self._lock = threading.Lock()
+        self._stopped = False
+        how = {"max_retries": 0, "num_returns": "streaming", "scheduling_strategy": "SPREAD"}
+        self._task = self._ray.remote(**how, **self._needs)(on_node)
+        self._mark.touch()
+
+    def attempt(self, order: Order, report: Report) -> None:
+        """Hand a study to the cluster, pass on what it says, and bring its files home unless they are there already."""
+        asked = NodeOrder(
+            order.to_dict(), str(self._mark), self._shared, os.getcwd(), os.environ.get("HEEDFUL_DATA"), versions()
+        )
+        with self._lock:
+            if self._stopped:
+                raise AttemptError("the sweep was stopped")
+            lines = self._task.remote(asked, [self._corpus(order.config)])
+            self._running.add(lines)
+        try:
+            with Arrival(Path(order.folder)) as arrival:
+                for reference in lines:
+                    line = self._ray.get(reference)
+                    if "error" in line:
+                        raise as_attempt_error(line)
+                    if line.get("finished"):
+                        return
+                    if "file" in line:
+                        arrival.add(line["file"], line["bytes"])
+                    elif line.get("whole"):
+                        arrival.settle()
+                    else:
+                        report(line)
+                raise AttemptError("the task ended without a word", died=True)
+        except self._ray.exceptions.RayError as error:
+            raise AttemptError(f"the cluster lost it: {_in_words(error)}", died=True) from None
+        finally:
+            with self._lock:
+                self._running.discard(lines)
+
+    def stop(self) -> None:
+        """Cancel what is under way, and leave the cluster as it was."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        for lines in running:
+            self._ray.cancel(lines, force=True)
+        self._mark.unlink(missing_ok=True)
+        self._ray.shutdown()
+
+    def about(self) -> dict[str, Any]:
+        """The cluster and what each study takes of it."""
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        return {"on": "ray", "ray": self._ray.__version__, "nodes": len(nodes), "needs": self._needs}
+
+    def _refuse_too_much(self) -> None:
+        """No node will ever have what a study needs: say so, rather than wait for ever."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        wanted = {"CPU": self._needs["num_cpus"], "GPU": self._needs["num_gpus"]}
+        if not any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes):
+            there = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
+            self._ray.shutdown()
+            raise RunError(
+                f"no node of the cluster has {wanted['CPU']:g} cores and {wanted['GPU']:g} GPUs; they have {there}"
+            )
+
+    def _corpus(self, config: StudyConfig) -> Any:
+        """A user's own file, read here and sent along, since not every node has it; None for data with a name."""
+        if not Path(config.data).exists():
+            return None
+        settings = {
+            "target": config.target,
+            "task": config.task,
+            "text": config.text,
+            "label": config.label,
+            "validation": config.validation,
+            "test": config.test,
+            "lower": config.lower,
+        }
+        key = (config.data, *settings.values())
+        if key not in self._corpora:
+            try:
+                corpus: Corpus | ParallelCorpus = open_data(config.data, **settings)  # type: ignore[arg-type]
+            except HeedfulError as error:
+                raise AttemptError(str(error)) from None
+            self._corpora[key] = self._ray.put(corpus)
+        return self._corpora[key]
+
+
+def _connect(address: str | None) -> Any:
+    """Ray, joined to a cluster; no statistics of its use are sent, and it has no dashboard."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("ray", "ray", "--on ray") from None
+    if address is not None and address.startswith("ray://"):
+        raise ConfigError(
+            f"{address}: heedful joins a cluster rather than calling it from outside; run `ray start --address=…` on "
+            "this machine, then give --address auto"
+        )
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    if address is None:
+        quiet["_node_ip_address"] = "127.0.0.1"
+    else:
+        del quiet["include_dashboard"]
+    try:
+        ray.init(address=address or "local", **quiet)
+    except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
+        where = f"no Ray cluster answers at {address}" if address else "Ray does not start"
+        raise RunError(f"{where}: {_in_words(error)}; see `ray status`") from None
+    return ray
+
+
+def _in_words(error: BaseException) -> str:
+    """The first sentence of what Ray says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__
