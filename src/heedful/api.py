@@ -87,15 +87,20 @@ def preflight(data: Any, **settings: Any) -> "Preflight":
     return run_preflight(open_data(data, target, **_column_settings(settings)), **settings)
 
 
-def report(run: Path | str, *, out: Path | str | None = None) -> Path:
-    """Write the page of a finished run, and say where it is.
+def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:
+    """Write the page of a run, be it a study, an audit, a followed training or a paper's results, and say where it is.
+
+    Several studies come side by side on one page, `comparison.html` where `out` is left out. results: where the results
+    of papers are stored.
 
     >>> report("runs/demo")                                    # doctest: +SKIP
     PosixPath('runs/demo/report.html')
+    >>> report("runs/demo", "runs/longer", out="both.html")    # doctest: +SKIP
+    PosixPath('both.html')
     """
-    from heedful.reports.page import write_report
+    from heedful.reports.kinds import write_page
 
-    return write_report(Path(run), out=None if out is None else Path(out))
+    return write_page([Path(run) for run in runs], out=None if out is None else Path(out), results=Path(results))
 
 
 def audit(

@@ -8,6 +8,7 @@ and nothing be fetched.
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,16 @@ from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
 from heedful.errors import RunError
 from heedful.files import write_text
-from heedful.reports import following, summary
+from heedful.reports import comparison, following, summary
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
-_BEFORE, _AFTER = ("data.js", "draw.js", "charts.js", "shades.js", "examples.js"), ("page.js",)
-_TEXTS = (*_BEFORE, "texts.js", "tokens.js", *_AFTER)
-_SCRIPTS = {  # each uses those before it
-    "classification": _TEXTS,
-    "following": _TEXTS,
-    "translation": (*_BEFORE, "pairs.js", "matrices.js", "translations.js", *_AFTER),
-}
+_FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "examples.js")
+_TEXTS, _PAIRS = ("texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
+_EXAMPLES = {"classification": _TEXTS, "following": _TEXTS, "translation": _PAIRS}
 
 
 def write_report(run: Path, *, out: Path | None = None) -> Path:
@@ -41,6 +38,12 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
     target = out if out is not None else source.report_path
     write_text(target, render_following(followed) if followed.is_begun() else render_report(source))
     return target
+
+
+def write_comparison(runs: Sequence[Path], out: Path) -> Path:
+    """Write one page of several studies side by side, whole or not at all, and say where it is."""
+    write_text(out, render_comparison(comparison.open_sides(runs)))
+    return out
 
 
 def render_report(run: Run) -> str:
@@ -90,11 +93,38 @@ def render_following(run: FollowedRun) -> str:
     )
 
 
+def render_comparison(sides: Sequence[comparison.Side]) -> str:
+    """The page of several studies as text."""
+    different, shared = comparison.facts(sides)
+    lines = [(side.name, line) for side in sides for line in summary.agreement_lines(side.result)]
+    return _laid_out(
+        "comparison.html.j2",
+        comparison.comparison_payload(sides),
+        sides=sides,
+        names=[side.name for side in sides],
+        headline=comparison.headline(sides),
+        differing=comparison.differing(sides),
+        questions=comparison.questions(sides),
+        different=different,
+        shared=shared,
+        agreements=sorted(lines, key=lambda line: [row.name for _, row in lines].index(line[1].name)),
+        same=comparison.same_examples(sides),
+        terms=summary.terms(sides[0].result),
+        alignment=[],
+        has_paper=False,
+        commands=[(side.name, *summary.rerun(side.run)) for side in sides],
+    )
+
+
 def _laid_out(template: str, payload: Payload, **words: Any) -> str:
     """A template filled with its words, its numbers, and the scripts of its task."""
-    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS[payload.content["task"]])
+    task, charts = payload.content["task"], "comparison.js" if "runs" in payload.content else "charts.js"
+    style = asset("page.css")
+    script = "\n".join(asset(name) for name in (*_FIRST, charts, *_EXAMPLES[task], "page.js"))
     laid = environment().get_template(template)
     page = laid.render(
+        task=task,
+        counted="lexicon/counting" in payload.arrays.directory,
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),

@@ -40,7 +40,7 @@ class Pairs extends ExampleList {
 
   /** A value kept once per output word and step. */
   at(model, array, place, pair, t) {
-    return this.arrays[`${model.name}/${array}`].values[place * this.rows + pair.row + t];
+    return this.arrays[`${model.name}/${array}`].values[this.own(model, place) * this.rows + pair.row + t];
   }
 
   attends(model) {
@@ -62,7 +62,7 @@ class Pairs extends ExampleList {
   }
 
   alignmentError(model, place, pair) {
-    const value = this.arrays[`${model.name}/aer`]?.values[place * this.items.length + pair.i];
+    const value = this.arrays[`${model.name}/aer`]?.values[this.own(model, place) * this.items.length + pair.i];
     return value === undefined || Number.isNaN(value) ? null : value;
   }
 
@@ -95,7 +95,7 @@ class Pairs extends ExampleList {
 
   /** The number in a cell, how dark it is (−1 to 1), and which cell of its row is the highest. */
   read(model, quantity, place, pair, t) {
-    const from = pair.cell + t * pair.L;
+    const from = pair.cell + t * pair.L, own = this.own(model, place);
     const level = (array, l, many) => this.arrays[array].values[many * this.cells + from + l];
     if (quantity === "counting" || quantity === "model_1") {
       const array = `lexicon/${quantity}`;
@@ -103,19 +103,19 @@ class Pairs extends ExampleList {
     }
     if (quantity === "alpha") {
       if (!this.attends(model)) return { top: -1, of: () => ({ value: 1 / pair.L, amount: 1 / Math.sqrt(pair.L) }) };
-      return { top: this.at(model, "alpha_top", place, pair, t), of: (l) => weight(level(`${model.name}/alpha`, l, place)) };
+      return { top: this.at(model, "alpha_top", place, pair, t), of: (l) => weight(level(`${model.name}/alpha`, l, own)) };
     }
     const top = this.at(model, `${quantity}_top`, place, pair, t);
     if (quantity === "beta") {
       const low = this.at(model, "beta_low", place, pair, t) / 1000, span = this.at(model, "beta_high", place, pair, t) / 1000 - low;
       return { top, of: (l) => {
-        const share = level(`${model.name}/beta`, l, place) / 255;
+        const share = level(`${model.name}/beta`, l, own) / 255;
         return { value: low + share * span, amount: share ** 2 * Math.min(1, span / FULL_SPAN) };
       } };
     }
     const peak = this.at(model, "delta_peak", place, pair, t);
     return { top, of: (l) => {
-      const share = level(`${model.name}/delta`, l, place) / 127;
+      const share = level(`${model.name}/delta`, l, own) / 127;
       return { value: Math.sign(share) * share ** 2 * peak, amount: share };
     } };
   }

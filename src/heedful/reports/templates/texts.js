@@ -4,6 +4,7 @@ const QUANTITIES = [
   { name: "alpha", array: "alpha", letter: "α" },
   { name: "beta", array: "beta_logit", letter: "β" },
   { name: "delta", array: "delta", letter: "Δ" },
+  { name: "counting", array: "counting", letter: "αᴵᴮᴹ" }, // it does not move, and no model has it
 ];
 
 /** Which label β, Δ and the probabilities speak of. */
@@ -16,7 +17,7 @@ function makeShades(arrays, dark) {
   const ramps = RAMPS[dark ? "dark" : "light"];
   const neutral = Math.log(Math.max(page.labels.length - 1, 1));
   shades = {};
-  for (const { name, array } of QUANTITIES) {
+  for (const { name, array } of QUANTITIES.slice(0, 3)) {
     const held = page.models.filter((m) => `${m.name}/${array}` in arrays);
     const largest = Math.max(...held.map((m) => arrays[`${m.name}/${array}`].largest ?? 1));
     for (const model of held) {
@@ -52,7 +53,7 @@ class Texts extends ExampleList {
 
   /** A value kept once per text and step. */
   at(model, array, place, text) {
-    return this.arrays[`${model.name}/${array}`].values[place * this.items.length + text.i];
+    return this.arrays[`${model.name}/${array}`].values[this.own(model, place) * this.items.length + text.i];
   }
 
   probability(model, place, text) {
@@ -148,12 +149,14 @@ class Texts extends ExampleList {
         `: α’s top word is number ${higher + 1} of ${text.length} by β`);
     } else where.textContent = "attention is frozen uniform";
     for (const strip of strips) {
-      const name = `${model.name}/${strip.quantity.array}`;
+      const counted = strip.quantity.name === "counting";
+      const name = `${counted ? "lexicon" : model.name}/${strip.quantity.array}`;
       const values = this.arrays[name]?.values;
       const table = shades[name] ?? shades.even;
       const even = Math.round(255 / Math.sqrt(text.length));
-      const signed = strip.quantity.name === "alpha" ? 0 : 127;
-      const from = place * this.positions + text.start;
+      const signed = counted || strip.quantity.name === "alpha" ? 0 : 127;
+      const from = (counted ? 0 : this.own(model, place) * this.positions) + text.start;
+      const ringed = counted ? this.arrays["lexicon/counting_top"].values[text.i] : top;
       for (let l = 0; l < text.length; l++) {
         const level = values ? values[from + l] + signed : even;
         if (level === strip.levels[l]) continue;
@@ -164,17 +167,17 @@ class Texts extends ExampleList {
         style.color = ink;
         strip.spans[l].classList.toggle("against", against);
       }
-      if (strip.ringed !== top) {
+      if (strip.ringed !== ringed) {
         strip.spans[strip.ringed]?.classList.remove("ring");
-        strip.spans[top]?.classList.add("ring");
-        strip.ringed = top;
+        strip.spans[ringed]?.classList.add("ring");
+        strip.ringed = ringed;
       }
     }
   }
 
   /** α, β and Δ of one word, as numbers. */
   values(model, text, l) {
-    const at = state.step * this.positions + text.start + l;
+    const at = this.own(model, state.step) * this.positions + text.start + l;
     const read = (array) => this.arrays[`${model.name}/${array}`];
     const alpha = this.attends(model) ? meaning.alpha(read("alpha").values[at]) : 1 / text.length;
     const odds = meaning.signed(read("beta_logit").values[at], read("beta_logit").largest);
