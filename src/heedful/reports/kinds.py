@@ -70,8 +70,11 @@ def _paper_page(run: Path, out: Path | None, results: Path) -> Path:
     for folder in (root.parent.parent, results):
         if stored := list(found(folder, key, budget, paper(key).experiments)):
             entries = [entry for entry in claims(budget, folder) if entry.claim.paper == key]
-            return write_paper_report(stored, claim_rows(entries), out if out is not None else run / "report.html")
-    raise RunError(f"{run}: neither it nor {results / key / budget} has results; heedful reproduce {key} all makes them")
+            target = out if out is not None else run / "report.html"
+            return write_paper_report(stored, claim_rows(entries), target, paper(key).title)
+    raise RunError(
+        f"{run}: neither it nor {results / key / budget} has results; heedful reproduce {key} all makes them"
+    )
 
 
 def _run_page(run: Path, out: Path | None, results: Path) -> Path:

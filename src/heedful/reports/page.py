@@ -21,14 +21,15 @@ from heedful.audits.followed_run import FollowedRun
 from heedful.errors import RunError
 from heedful.files import write_text
 from heedful.reports import comparison, following, summary
+from heedful.reports.equations import equations, linked
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
-_FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "examples.js")
-_TEXTS, _PAIRS = ("texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
+_FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
+_TEXTS, _PAIRS = ("strips.js", "texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
 _EXAMPLES = {"classification": _TEXTS, "following": _TEXTS, "translation": _PAIRS}
 
 
@@ -124,8 +125,9 @@ def _laid_out(template: str, payload: Payload, **words: Any) -> str:
     laid = environment().get_template(template)
     page = laid.render(
         task=task,
+        equations=equations(task),
         counted="lexicon/counting" in payload.arrays.directory,
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         payload=json_for_html(payload.content),
@@ -150,6 +152,7 @@ def environment() -> Environment:
         "percent": percent,
         "interval": interval,
         "raised": raised,
+        "linked": linked,
         "plain_numbers": summary.plain_numbers,
     }
     return made
@@ -164,7 +167,7 @@ def raised(text: str) -> Markup:
     return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Nothing may be fetched, and only the one style and the one script of this page count."""
     return (
         f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "

@@ -56,8 +56,9 @@ function whenSized(holder, draw) {
 
 const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
 
-/** A picture as a file of its own: what the style sheet says becomes attributes. */
+/** A picture as a file of its own: what the style sheet says becomes attributes. One that is not on the page has them already. */
 function standalone(svg) {
+  if (!svg.isConnected) return new XMLSerializer().serializeToString(svg);
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((node, i) => {

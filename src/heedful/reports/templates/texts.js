@@ -93,9 +93,12 @@ class Texts extends ExampleList {
     const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
     const readout = element("p", { class: "readout" });
     const table = element("table", {}, element("thead"), element("tbody"));
+    const picture = element("span", { class: "save" }), file = element("p", { class: "save" });
     const numbers = element("details", {}, element("summary", { text: "Numbers" }),
-      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table));
-    node.append(head, holder, readout, numbers);
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table), file);
+    offerPicture(picture, `text-${text.index + 1}`, () => stripsPicture(node));
+    offerTable(file, `text-${text.index + 1}`, () => this.rows(text));
+    node.append(head, holder, readout, element("div", { class: "foot" }, numbers, picture));
     const card = { node, text, sides, readout, table, numbers, hovered: null };
     numbers.addEventListener("toggle", () => this.tabulate(card));
     node.addEventListener("pointerover", (event) => this.hover(card, event.target.dataset?.place));
@@ -184,6 +187,29 @@ class Texts extends ExampleList {
     return { alpha, beta: 1 / (1 + Math.exp(-odds)), delta: meaning.signed(read("delta").values[at], read("delta").largest) };
   }
 
+  /** A text's numbers at the slider's step, one row for each word and model, as a file has them. */
+  rows(text) {
+    return this.models.flatMap((model) => text.places.map((place, l) => ({
+      step: page.steps[state.step], model: model.title, place: l + 1, word: spelt(page.words[place], page.special[place]), ...this.values(model, text, l) })));
+  }
+
+  /** A text of middling length in which attention has come to a word that the model knows. */
+  film() {
+    const model = page.models[0], last = page.steps.length - 1;
+    const level = (text, place, l) => this.arrays[`${model.name}/alpha`].values[place * this.positions + text.start + l];
+    const come = (text) => level(text, last, this.at(model, "top", last, text)) - level(text, 0, this.at(model, "top", last, text));
+    const fits = (text) => text.length >= 8 && text.length <= 22 && !page.special[text.places[this.at(model, "top", last, text)]]
+      && 100 * this.at(model, "higher", last, text) < 5 * text.length && (text.label === null || this.at(model, "prediction", last, text) === text.label)
+      && text.places.every((p) => page.words[p].length < 18);
+    const best = this.items.filter(fits).sort((a, b) => come(b) - come(a))[0];
+    return best ? {
+      columns: best.places.map((p) => spelt(page.words[p], page.special[p])),
+      levels: (place) => best.places.map((_, l) => level(best, place, l)),
+      sure: (place) => this.probability(model, place, best),
+      caption: [element("b", { text: "Attention being learned." }), ` Text ${best.index + 1}, one in which α has come far: a row is a step of training, a column a word, stronger is more attention; p is the probability of the ${asked} label. Click a row to go there.`],
+    } : null;
+  }
+
   hover(card, place) {
     card.hovered = place === undefined ? null : Number(place);
     for (const side of card.sides) {
@@ -236,7 +262,9 @@ function drawKey(dark) {
 
 function showExamples(arrays) {
   const n = page.texts.index.length, all = page.texts.of;
-  new Texts(arrays).start(
+  const list = new Texts(arrays);
+  list.start(
     (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so that rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones beside one another. `) +
     "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.");
+  if (!page.runs) showFilm(list.film());
 }
