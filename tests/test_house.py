@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "heedful"
 
 LAYERS = [
     {"errors"},
-    {"config", "files"},
+    {"config", "files", "markup"},
     {"budgets"},
     {"data", "measure"},
     {"model"},

@@ -7,19 +7,19 @@ and nothing be fetched.
 
 import base64
 import hashlib
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
 from heedful.errors import RunError
 from heedful.files import write_text
+from heedful.markup import answers, dots_and_whiskers, plain_numbers, raised
 from heedful.reports import comparison, following, summary
 from heedful.reports.equations import equations, linked
 from heedful.reports.numbers import interval, percent
@@ -126,6 +126,8 @@ def _laid_out(template: str, payload: Payload, **words: Any) -> str:
     page = laid.render(
         task=task,
         equations=equations(task),
+        answers=answers,
+        dots=Markup() if "runs" in payload.content else _dots(payload),
         counted="lexicon/counting" in payload.arrays.directory,
         policy=policy(style, script),
         style=Markup(style),
@@ -136,6 +138,11 @@ def _laid_out(template: str, payload: Payload, **words: Any) -> str:
         **words,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
+
+
+def _dots(payload: Payload) -> Markup:
+    """The agreements drawn without a script, which draws them anew to the width there is."""
+    return dots_and_whiskers(payload.content["agreements"], payload.content["random"])
 
 
 def environment() -> Environment:
@@ -153,18 +160,9 @@ def environment() -> Environment:
         "interval": interval,
         "raised": raised,
         "linked": linked,
-        "plain_numbers": summary.plain_numbers,
+        "plain_numbers": plain_numbers,
     }
     return made
-
-
-def raised(text: str) -> Markup:
-    """`β^uf` with its second part as a superscript; everything else is escaped.
-
-    >>> raised("A(α, β^uf) < 1")
-    Markup('A(α, β<sup>uf</sup>) &lt; 1')
-    """
-    return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
 
 
 def policy(style: str, script: str) -> str:

@@ -14,10 +14,10 @@ from unicodedata import category
 from markupsafe import Markup
 
 from heedful.errors import DataError
+from heedful.markup import raised
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.finding import Cell, Row, Table
 from heedful.reports.numbers import NONE
-from heedful.reports.page import raised
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -1,6 +1,5 @@
 """The parts of a study's page that are words: what was studied, the table of agreements, how to run it again."""
 
-import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -217,25 +216,6 @@ def rerun(run: Run) -> tuple[str | None, str]:
     if command is None:
         return None, "No command can say these settings; they stand in config.toml beside this page."
     return shlex.join(command), "This study was started from Python; this command asks for the same."
-
-
-def plain_numbers(because: str) -> str:
-    """A verdict's numbers with the papers' letters, and intervals as elsewhere on the page.
-
-    >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
-    'A(α, β) 54\\xa0% (51–57), own, against no value at random'
-    >>> plain_numbers("the gain is -4% [-10%, 2%]")
-    'the gain is −4\\xa0% (−10 to 2)'
-    """
-    text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
-    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", _plain_interval, text)
-    text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
-    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
-
-
-def _plain_interval(match: re.Match[str]) -> str:
-    value, low, high = (number.replace("-", "−") for number in match.groups())
-    return f"{value}% ({low} to {high})" if "−" in low + high else f"{value}% ({low}–{high})"
 
 
 def _architecture(config: StudyConfig) -> str:
