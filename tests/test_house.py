@@ -12,7 +12,7 @@ from tests.tree import README, SOURCE, tree
 
 LAYERS = [
     {"errors"},
-    {"config", "files"},
+    {"config", "files", "markup"},
     {"budgets"},
     {"data", "measure"},
     {"model"},

@@ -138,18 +138,25 @@ def preflight(
     return run_preflight(open_data(data, target, **_column_settings(settings)), **settings)
 
 
-def report(run: Path | str, *, out: Path | str | None = None) -> Path:
-    """Write the page of a finished run or sweep, and say where it is.
+def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:
+    """Write the page of a run: a study, an audit, a followed training, a sweep or a paper's results; say where it is.
+
+    Several studies come side by side on one page, `comparison.html` where `out` is left out. results: where the results
+    of papers are stored.
 
     >>> report("runs/demo")                                    # doctest: +SKIP
     PosixPath('runs/demo/report.html')
+    >>> report("runs/demo", "runs/longer", out="both.html")    # doctest: +SKIP
+    PosixPath('both.html')
     """
-    from heedful.reports.page import write_report
-    from heedful.sweeps.start import is_sweep, write_page
+    from heedful.reports.kinds import write_page
+    from heedful.sweeps.start import is_sweep
+    from heedful.sweeps.start import write_page as write_sweep
 
-    if is_sweep(Path(run)):
-        return write_page(Path(run), None if out is None else Path(out))
-    return write_report(Path(run), out=None if out is None else Path(out))
+    target = None if out is None else Path(out)
+    if len(runs) == 1 and is_sweep(Path(runs[0])):
+        return write_sweep(Path(runs[0]), target)
+    return write_page([Path(run) for run in runs], out=target, results=Path(results))
 
 
 def audit(

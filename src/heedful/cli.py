@@ -214,14 +214,20 @@ def preflight(
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; RUN/report.html if left out.")] = None,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN…", help="The folder of a run of any kind; several studies come side by side."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; RUN/report.html, or comparison.html for several.")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="The folder of stored results, for a paper's page.")] = Path("results"),
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write the page of a finished run."""
+    """Write the page of a study, an audit, a followed training or a paper, or of several studies side by side."""
     from heedful import api
 
-    path = api.report(run, out=out)
+    path = api.report(*runs, out=out, results=results)
     typer.echo(path)
     if show:
         typer.launch(path.resolve().as_uri())

@@ -138,7 +138,7 @@ def _write_pages(key: str, budget: str, results: Path, work: Path, docs: Path | 
     of = paper_of(key)
     stored = list(found(results, key, budget, of.experiments))
     entries = [entry for entry in ledger(budget, results) if entry.claim.paper == key]
-    pages = [write_paper_report(stored, claim_rows(entries), work / key / budget / "report.html")]
+    pages = [write_paper_report(stored, claim_rows(entries), work / key / budget / "report.html", of.title)]
     if docs is not None:
         folder = docs / "papers"
         page = folder / f"{key}.md"

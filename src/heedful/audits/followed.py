@@ -1,11 +1,11 @@
 """What following a training has shown: agreements, entropy and accuracy at every recorded step, and a plain verdict."""
 
-import html
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful import markup
 from heedful.config import from_mapping
 from heedful.errors import MissingExtraError
 from heedful.files import read_json, without_nan
@@ -148,9 +148,20 @@ class FollowedTraining:
         return pandas.DataFrame(self.to_rows())
 
     def _repr_html_(self) -> str:
-        verdict = self.verdict
-        answers = "".join(f"<li>{html.escape(f'{q.answer}: {q.question} {q.because}')}</li>" for q in verdict.questions)
-        return f"<p>{html.escape(verdict.sentence)}</p><ul>{answers}</ul>"
+        dots = [
+            {
+                "key": row.name,
+                "symbol": markup.symbol(row.name),
+                "convention": "own",
+                "value": row.estimate.value,
+                "low": row.estimate.low,
+                "high": row.estimate.high,
+                "shuffle": row.shuffle.value,
+            }
+            for row in self.steps[-1].agreements
+        ]
+        picture = markup.dots_and_whiskers(dots, self.random_agreement)
+        return markup.notebook(self.verdict.sentence, markup.answers(self.verdict.questions), picture)
 
 
 def judge_training(result: FollowedTraining) -> Verdict:

@@ -1,10 +1,10 @@
 """What an audit came to: frozen dataclasses that save, load, and turn into tables."""
 
-import html
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful import markup
 from heedful.config import from_mapping
 from heedful.errors import MissingExtraError
 from heedful.files import read_json, without_nan, write_json
@@ -144,12 +144,8 @@ class AuditResult:
         return pandas.DataFrame([score_row(score) for score in self.scores])
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in (q.question, q.answer, q.because)) + "</tr>"
-            for q in self.verdict.questions
-        )
-        head = "<tr><th>question</th><th>answer</th><th>because</th></tr>"
-        return f"<p>{html.escape(self.verdict.sentence)}</p><table>{head}{body}</table>"
+        rows = [score_row(score) for score in self.scores]
+        return markup.notebook(self.verdict.sentence, markup.answers(self.verdict.questions), markup.table(rows))
 
 
 def find(scores: tuple[Score, ...], quantity: str, of: str, against: str = "") -> Estimate | None:

@@ -7,32 +7,30 @@ and nothing be fetched.
 
 import base64
 import hashlib
-import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
 from heedful.errors import RunError
 from heedful.files import write_text
-from heedful.reports import following, summary
+from heedful.markup import answers, dots_and_whiskers, plain_numbers, raised
+from heedful.reports import comparison, following, summary
+from heedful.reports.equations import equations, linked
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
-_BEFORE, _AFTER = ("data.js", "draw.js", "charts.js", "shades.js", "examples.js"), ("page.js",)
-_TEXTS = (*_BEFORE, "texts.js", "tokens.js", *_AFTER)
-_SCRIPTS = {  # each uses those before it
-    "classification": _TEXTS,
-    "following": _TEXTS,
-    "translation": (*_BEFORE, "pairs.js", "matrices.js", "translations.js", *_AFTER),
-}
+_FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
+_TEXTS, _PAIRS = ("strips.js", "texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
+_EXAMPLES = {"classification": _TEXTS, "following": _TEXTS, "translation": _PAIRS}
 
 
 def write_report(run: Path, *, out: Path | None = None) -> Path:
@@ -41,6 +39,12 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
     target = out if out is not None else source.report_path
     write_text(target, render_following(followed) if followed.is_begun() else render_report(source))
     return target
+
+
+def write_comparison(runs: Sequence[Path], out: Path) -> Path:
+    """Write one page of several studies side by side, whole or not at all, and say where it is."""
+    write_text(out, render_comparison(comparison.open_sides(runs)))
+    return out
 
 
 def render_report(run: Run) -> str:
@@ -90,12 +94,42 @@ def render_following(run: FollowedRun) -> str:
     )
 
 
+def render_comparison(sides: Sequence[comparison.Side]) -> str:
+    """The page of several studies as text."""
+    different, shared = comparison.facts(sides)
+    lines = [(side.name, line) for side in sides for line in summary.agreement_lines(side.result)]
+    return _laid_out(
+        "comparison.html.j2",
+        comparison.comparison_payload(sides),
+        sides=sides,
+        names=[side.name for side in sides],
+        headline=comparison.headline(sides),
+        differing=comparison.differing(sides),
+        questions=comparison.questions(sides),
+        different=different,
+        shared=shared,
+        agreements=sorted(lines, key=lambda line: [row.name for _, row in lines].index(line[1].name)),
+        same=comparison.same_examples(sides),
+        terms=summary.terms(sides[0].result),
+        alignment=[],
+        has_paper=False,
+        commands=[(side.name, *summary.rerun(side.run)) for side in sides],
+    )
+
+
 def _laid_out(template: str, payload: Payload, **words: Any) -> str:
     """A template filled with its words, its numbers, and the scripts of its task."""
-    style, script = asset("page.css"), "\n".join(asset(name) for name in _SCRIPTS[payload.content["task"]])
+    task, charts = payload.content["task"], "comparison.js" if "runs" in payload.content else "charts.js"
+    style = asset("page.css")
+    script = "\n".join(asset(name) for name in (*_FIRST, charts, *_EXAMPLES[task], "page.js"))
     laid = environment().get_template(template)
     page = laid.render(
-        policy=_policy(style, script),
+        task=task,
+        equations=equations(task),
+        answers=answers,
+        dots=Markup() if "runs" in payload.content else _dots(payload),
+        counted="lexicon/counting" in payload.arrays.directory,
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         payload=json_for_html(payload.content),
@@ -104,6 +138,11 @@ def _laid_out(template: str, payload: Payload, **words: Any) -> str:
         **words,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
+
+
+def _dots(payload: Payload) -> Markup:
+    """The agreements drawn without a script, which draws them anew to the width there is."""
+    return dots_and_whiskers(payload.content["agreements"], payload.content["random"])
 
 
 def environment() -> Environment:
@@ -120,21 +159,13 @@ def environment() -> Environment:
         "percent": percent,
         "interval": interval,
         "raised": raised,
-        "plain_numbers": summary.plain_numbers,
+        "linked": linked,
+        "plain_numbers": plain_numbers,
     }
     return made
 
 
-def raised(text: str) -> Markup:
-    """`β^uf` with its second part as a superscript; everything else is escaped.
-
-    >>> raised("A(α, β^uf) < 1")
-    Markup('A(α, β<sup>uf</sup>) &lt; 1')
-    """
-    return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
-
-
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Nothing may be fetched, and only the one style and the one script of this page count."""
     return (
         f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "

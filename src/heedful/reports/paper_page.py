@@ -1,12 +1,14 @@
 """Pages of a paper's results, rendered wholly from what was stored: one in Markdown for the docs, one in HTML to share.
 
-The HTML page is one file: its figures are embedded, its Content-Security-Policy lets nothing run and nothing be
-fetched. Findings are words and numbers, never markup, and are escaped in both.
+The HTML page is one file: its figures are embedded, it can be read without a script, and its Content-Security-Policy
+lets nothing run but the one that saves files, and nothing be fetched. Findings are words and numbers, never markup, and
+are escaped in both.
 """
 
 import base64
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -15,15 +17,22 @@ from markupsafe import Markup
 
 from heedful import __version__
 from heedful.errors import DataError
-from heedful.files import write_text
+from heedful.files import without_nan, write_text
 from heedful.papers.finding import Figure, Table
 from heedful.papers.results import Result
 from heedful.reports.numbers import duration
-from heedful.reports.page import asset, environment, fingerprint
+from heedful.reports.packing import json_for_html
+from heedful.reports.page import asset, environment, policy
 from heedful.reports.paper_figures import draw_figure, figure_svg
-from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text
+from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, table_rows
 
 _CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
+_COUNTED = (
+    ("holds", "holds here", "hold here"),
+    ("fails", "fails", "fail"),
+    ("inconclusive", "stays open", "stay open"),
+    ("not run", "was not run", "were not run"),
+)
 _BADGES = {"holds": "yes", "fails": "no", "inconclusive": "unclear", "not run": "unclear"}
 
 
@@ -51,24 +60,40 @@ def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: st
     return out
 
 
-def write_paper_report(results: Sequence[Result], claims_rows: Sequence[Mapping[str, str]], out: Path) -> Path:
+def write_paper_report(
+    results: Sequence[Result], claims_rows: Sequence[Mapping[str, str]], out: Path, about: str = ""
+) -> Path:
     """Write a paper's results as one self-contained HTML page, and say where it is.
 
     claims_rows: id, sentence, statistic, expected, measured, budget and verdict of each claim, all of them words.
+    about: the paper's title, or whatever else is to stand below the headline.
     """
     paper = _one_paper(results)
     for row in claims_rows:
         if missing := [name for name in _CLAIM if name not in row]:
             raise DataError(f"claim {row.get('id', '?')!r} lacks {', '.join(missing)}")
     style = f"{asset('page.css')}\n{asset('paper.css')}"
+    script = f"{asset('draw.js')}\n{asset('paper.js')}"
+    anchors = _anchors(results)
+    judged = [row for row in claims_rows if row["verdict"] in _BADGES]
+    tables = {
+        f"{anchor}-{i}": table_rows(table)
+        for anchor, result in zip(anchors, results, strict=True)
+        for i, table in enumerate(result.finding.tables)
+    } | {"claims": [{name: row[name] for name in _CLAIM} for row in claims_rows]}
     template = environment().get_template("paper.html.j2")
     page = template.render(
-        policy=_policy(style),
+        policy=policy(style, script),
         style=Markup(style),
+        script=Markup(script),
+        payload=json_for_html(without_nan({"name": paper, "tables": tables})),
         version=__version__,
         paper=paper,
+        about=about,
+        headline=headline(paper, judged),
+        judged=judged,
         results=results,
-        anchors=_anchors(results),
+        anchors=anchors,
         legend=legend(_tables(results)),
         claims=claims_rows,
         badges=_BADGES,
@@ -81,9 +106,22 @@ def write_paper_report(results: Sequence[Result], claims_rows: Sequence[Mapping[
     return out
 
 
-def _policy(style: str) -> str:
-    """Nothing may be fetched, nothing runs, and only the one style of this page counts."""
-    return f"default-src 'none'; style-src '{fingerprint(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+def headline(paper: str, claims_rows: Sequence[Mapping[str, str]]) -> str:
+    """What became of the paper's claims, in one sentence; that there are none to speak of, otherwise.
+
+    >>> headline("snell2021", [{"verdict": "holds"}, {"verdict": "fails"}, {"verdict": "holds"}])
+    'snell2021: of 3 claims, 2 hold here and 1 fails.'
+    """
+    counts = Counter(row["verdict"] for row in claims_rows)
+    said = [
+        f"{counts[verdict]} {one if counts[verdict] == 1 else many}"
+        for verdict, one, many in _COUNTED
+        if counts.get(verdict)
+    ]
+    if not said:
+        return f"{paper}: measured beside published"
+    parts = " and ".join(part for part in (", ".join(said[:-1]), said[-1]) if part)
+    return f"{paper}: of {len(claims_rows)} claims, {parts}."
 
 
 def _docs_section(result: Result, out: Path, figures: Path) -> list[str]:

@@ -8,14 +8,16 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 from unicodedata import category
 
 from markupsafe import Markup
 
 from heedful.errors import DataError
+from heedful.markup import raised
+from heedful.measure.uncertainty import Estimate
 from heedful.papers.finding import Cell, Row, Table
 from heedful.reports.numbers import NONE
-from heedful.reports.page import raised
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -70,6 +72,34 @@ def html_table(table: Table) -> Markup:
             parts.append(name + Markup().join(cells) + Markup("</tr>"))
         parts.append(Markup("</tbody>"))
     return Markup("\n").join([*parts, Markup("</table>")])
+
+
+def table_rows(table: Table) -> list[dict[str, Any]]:
+    """The table as a file has it: one row for each cell, numbers as they were measured and as they are printed.
+
+    >>> table_rows(Table("", ("AER",), (Row("sst", (Cell(published=3.0, unit="%"),), "text"),)))[0]["published"]
+    3.0
+    """
+    return [
+        {
+            "group": row.group,
+            "row": row.name,
+            "column": column,
+            **_numbers(cell.measured),
+            "published": cell.published,
+            "unit": cell.unit,
+            "starred": cell.starred,
+            "text": cell.text,
+        }
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    ]
+
+
+def _numbers(measured: Estimate | None) -> dict[str, Any]:
+    if measured is None:
+        return dict.fromkeys(("measured", "low", "high", "n"))
+    return {"measured": measured.value, "low": measured.low, "high": measured.high, "n": measured.n}
 
 
 def plain_cell(cell: Cell) -> str:

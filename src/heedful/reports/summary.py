@@ -1,6 +1,5 @@
 """The parts of a study's page that are words: what was studied, the table of agreements, how to run it again."""
 
-import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,7 +133,7 @@ def alignment_sentences(result: StudyResult) -> list[str]:
     than = {"lower": "better than", "higher": "worse than", "open": "not shown to differ from"}
     return [
         f"The alignment error rate (AER) of linking every word to the source word where attention is highest is "
-        f"{_with_interval(found.trained)} after training, {_with_interval(found.untrained)} before, and "
+        f"{with_interval(found.trained)} after training, {with_interval(found.untrained)} before, and "
         f"{percent(found.chance)} by chance.",
         f"{course[learned]}. Its links are {than[counted]} those of IBM Model 1, which only counts words, "
         f"and {than[placed]} those of position alone.",
@@ -219,25 +218,6 @@ def rerun(run: Run) -> tuple[str | None, str]:
     return shlex.join(command), "This study was started from Python; this command asks for the same."
 
 
-def plain_numbers(because: str) -> str:
-    """A verdict's numbers with the papers' letters, and intervals as elsewhere on the page.
-
-    >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
-    'A(α, β) 54\\xa0% (51–57), own, against no value at random'
-    >>> plain_numbers("the gain is -4% [-10%, 2%]")
-    'the gain is −4\\xa0% (−10 to 2)'
-    """
-    text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
-    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", _plain_interval, text)
-    text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
-    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
-
-
-def _plain_interval(match: re.Match[str]) -> str:
-    value, low, high = (number.replace("-", "−") for number in match.groups())
-    return f"{value}% ({low} to {high})" if "−" in low + high else f"{value}% ({low}–{high})"
-
-
 def _architecture(config: StudyConfig) -> str:
     if config.task == "translation":
         translator = config.translator
@@ -261,13 +241,13 @@ def _agreement_line(
         interval=interval(row.estimate),
         n=f"{row.estimate.n:,}",
         random=percent(row.random),
-        shuffle=_with_interval(row.shuffle),
+        shuffle=with_interval(row.shuffle),
         split_half=percent(row.split_half),
         chosen=" · ".join(f"{step:,}" for step in row.chosen_steps or ()) or NONE,
         accuracy_there=" · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
         xi=percent(row.xi.value) + ("" if row.xi_reached else "*"),
         xi_interval=interval(row.xi),
-        seeds=_with_interval(row.over_seeds),
+        seeds=with_interval(row.over_seeds),
         ties=f"{row.ties:,}",
         xi_bleu=NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",
         paper=_printed(published.get(key)),
@@ -276,7 +256,12 @@ def _agreement_line(
     )
 
 
-def _with_interval(estimate: Estimate) -> str:
+def with_interval(estimate: Estimate) -> str:
+    """A share in percent, and its interval in brackets where it has one.
+
+    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
+    '54.0\xa0% (51–57)'
+    """
     value, ends = percent(estimate.value), interval(estimate)
     return value if ends == NONE else f"{value} ({ends})"
 

@@ -1,10 +1,10 @@
 """What a study came to: frozen dataclasses that save, load, and turn into tables."""
 
-import html
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from heedful import markup
 from heedful.config import from_mapping
 from heedful.errors import MissingExtraError
 from heedful.files import read_json, without_nan, write_json
@@ -148,12 +148,19 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         rows = [agreement_row(row) for row in self.agreements]
-        head = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0])
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row.values()) + "</tr>"
+        dots = [
+            {
+                "key": sorted(row["quantity"][2:-1].split(",")),  # own and cross compare the same pair in either order
+                "symbol": markup.symbol(row["quantity"]),
+                "value": row["agreement"],
+                **row,
+            }
             for row in rows
+        ]
+        picture = markup.dots_and_whiskers(dots, self.random_agreement)
+        return markup.notebook(
+            self.verdict.sentence, markup.answers(self.verdict.questions), picture, markup.table(rows)
         )
-        return f"<p>{html.escape(self.verdict.sentence)}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def agreement_row(row: AgreementResult) -> dict[str, Any]:
@@ -176,7 +183,3 @@ def agreement_row(row: AgreementResult) -> dict[str, Any]:
         "xi_reached": row.xi_reached,
         "ties": row.ties,
     }
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)

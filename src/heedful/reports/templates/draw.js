@@ -56,8 +56,9 @@ function whenSized(holder, draw) {
 
 const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "font-family", "font-size", "font-weight", "text-anchor", "opacity"];
 
-/** A picture as a file of its own: what the style sheet says becomes attributes. */
+/** A picture as a file of its own: what the style sheet says becomes attributes. One that is not on the page has them already. */
 function standalone(svg) {
+  if (!svg.isConnected) return new XMLSerializer().serializeToString(svg);
   const copy = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((node, i) => {
@@ -104,6 +105,13 @@ function csv(rows) {
   return "\ufeff" + lines.map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
+/** The cells of a table on the page, row by row, under its heads. */
+function cellsOf(table) {
+  const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells].map((cell) => cell.textContent.trim());
+  return [...table.tBodies].flatMap((body) => [...body.rows]).map((row) =>
+    Object.fromEntries([...row.cells].map((cell, i) => [heads[i] || `column ${i + 1}`, cell.textContent.replace(/\s+/g, " ").trim()])));
+}
+
 const tables = { agreements: () => page.rows };
 
 function saveButton(place, name, kind, save) {
@@ -126,8 +134,9 @@ function offerTable(place, name, rows) {
 /** Put buttons into every `.save` of the page: SVG and PNG for a chart, CSV for a table. */
 function offerSaving() {
   for (const place of document.querySelectorAll(".save")) {
-    const { chart, table, name } = place.dataset;
-    if (chart) offerPicture(place, name, () => document.querySelector(`#${chart} svg`));
+    const { chart, table, of, name } = place.dataset;
+    if (of) offerTable(place, name, () => cellsOf(document.getElementById(of)));
+    else if (chart) offerPicture(place, name, () => document.querySelector(`#${chart} svg`));
     else offerTable(place, name, () => tables[table]());
   }
 }

@@ -17,6 +17,11 @@ class ExampleList {
     return this.beside ? [this.model, this.beside] : [this.model];
   }
 
+  /** The place of a model's own record that is shown at a place of the slider: where runs are compared, the last before it. */
+  own(model, place) {
+    return model.places ? model.places[place] : place;
+  }
+
   /** The model whose attention decides an order: the one chosen, or the first where that one has none. */
   get ranker() {
     return this.attends(this.model) ? this.model : page.models[0];
@@ -35,7 +40,7 @@ class ExampleList {
   /** Build the cards anew. */
   render() {
     this.wanted = document.getElementById("find").value.trim().toLowerCase();
-    this.quantities = QUANTITIES.filter((q) => document.querySelector(`[name=quantity][value=${q.name}]`).checked);
+    this.quantities = QUANTITIES.filter((q) => document.querySelector(`[name=quantity][value=${q.name}]`)?.checked);
     const items = this.selected();
     const shown = items.slice(0, this.visible);
     this.cards = shown.map((item) => this.card(item));
@@ -71,6 +76,8 @@ class ExampleList {
     };
     const model = choose("model", page.models);
     const beside = choose("beside", [{ name: "", title: "nothing" }, ...page.models]);
+    if (page.beside) beside.value = page.beside;
+    this.beside = page.models.find((m) => m.name === page.beside) ?? null;
     const named = (name) => page.models.find((m) => m.name === name) ?? null;
     const again = () => {
       [this.model, this.beside, this.visible] = [named(model.value), named(beside.value), this.many];

@@ -7,6 +7,16 @@ function showPlayer() {
   const last = page.steps.length - 1;
   const pause = Math.min(Math.max(6000 / page.steps.length, 150), 600);
   const standard = page.accuracy[0];
+  /** The accuracy at a step: of each run where several are compared, of the first seed otherwise. */
+  const accuracyAt = (step) => {
+    if (page.runs) return page.runs.map((run) => {
+      const found = page.accuracy.filter((m) => m.kind === run).map((m) => readAt(m, step).value);
+      return ` · ${run} ${percent(found.reduce((a, b) => a + b, 0) / found.length)}`;
+    }).join("");
+    const accuracy = standard?.values[standard.steps.indexOf(step)];
+    if (accuracy === undefined) return "";
+    return ` · accuracy ${percent(accuracy)}` + ("seed" in standard ? ` (seed ${standard.seed})` : "");
+  };
   let timer = 0;
   slider.max = last;
   slider.value = last;
@@ -45,20 +55,18 @@ function showPlayer() {
   onStep((place) => {
     slider.value = place;
     slider.setAttribute("aria-valuetext", `step ${steps(page.steps[place])}`);
-    const accuracy = standard?.values[standard.steps.indexOf(page.steps[place])];
-    text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`,
-      accuracy === undefined ? "" : ` · accuracy ${percent(accuracy)}` + ("seed" in standard ? ` (seed ${standard.seed})` : ""));
+    text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`, accuracyAt(page.steps[place]));
   });
 }
 
 async function showTexts() {
   try {
     const arrays = await unpack();
-    showExamples(arrays);
-    showTokens(arrays);
+    if (page.texts || page.pairs) showExamples(arrays);
+    if (page.tokens || page.translations) showTokens(arrays);
   } catch (failure) {
     const notice = element("p", { class: "notice", role: "alert", text: `The examples cannot be shown: ${failure.message}` });
-    document.getElementById("example-list").append(notice);
+    document.getElementById("examples").append(notice);
     console.error(failure);
   }
 }

@@ -40,7 +40,7 @@ class Pairs extends ExampleList {
 
   /** A value kept once per output word and step. */
   at(model, array, place, pair, t) {
-    return this.arrays[`${model.name}/${array}`].values[place * this.rows + pair.row + t];
+    return this.arrays[`${model.name}/${array}`].values[this.own(model, place) * this.rows + pair.row + t];
   }
 
   attends(model) {
@@ -62,7 +62,7 @@ class Pairs extends ExampleList {
   }
 
   alignmentError(model, place, pair) {
-    const value = this.arrays[`${model.name}/aer`]?.values[place * this.items.length + pair.i];
+    const value = this.arrays[`${model.name}/aer`]?.values[this.own(model, place) * this.items.length + pair.i];
     return value === undefined || Number.isNaN(value) ? null : value;
   }
 
@@ -95,7 +95,7 @@ class Pairs extends ExampleList {
 
   /** The number in a cell, how dark it is (−1 to 1), and which cell of its row is the highest. */
   read(model, quantity, place, pair, t) {
-    const from = pair.cell + t * pair.L;
+    const from = pair.cell + t * pair.L, own = this.own(model, place);
     const level = (array, l, many) => this.arrays[array].values[many * this.cells + from + l];
     if (quantity === "counting" || quantity === "model_1") {
       const array = `lexicon/${quantity}`;
@@ -103,19 +103,19 @@ class Pairs extends ExampleList {
     }
     if (quantity === "alpha") {
       if (!this.attends(model)) return { top: -1, of: () => ({ value: 1 / pair.L, amount: 1 / Math.sqrt(pair.L) }) };
-      return { top: this.at(model, "alpha_top", place, pair, t), of: (l) => weight(level(`${model.name}/alpha`, l, place)) };
+      return { top: this.at(model, "alpha_top", place, pair, t), of: (l) => weight(level(`${model.name}/alpha`, l, own)) };
     }
     const top = this.at(model, `${quantity}_top`, place, pair, t);
     if (quantity === "beta") {
       const low = this.at(model, "beta_low", place, pair, t) / 1000, span = this.at(model, "beta_high", place, pair, t) / 1000 - low;
       return { top, of: (l) => {
-        const share = level(`${model.name}/beta`, l, place) / 255;
+        const share = level(`${model.name}/beta`, l, own) / 255;
         return { value: low + share * span, amount: share ** 2 * Math.min(1, span / FULL_SPAN) };
       } };
     }
     const peak = this.at(model, "delta_peak", place, pair, t);
     return { top, of: (l) => {
-      const share = level(`${model.name}/delta`, l, place) / 127;
+      const share = level(`${model.name}/delta`, l, own) / 127;
       return { value: Math.sign(share) * share ** 2 * peak, amount: share };
     } };
   }
@@ -132,6 +132,9 @@ class Pairs extends ExampleList {
     card.table = element("table", {}, element("thead"), element("tbody"));
     card.numbers = element("details", {}, element("summary", { text: "Numbers" }),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of pair ${pair.index + 1}` }, card.table));
+    const file = element("p", { class: "save" });
+    offerTable(file, `pair-${pair.index + 1}`, () => this.cellRows(pair));
+    card.numbers.append(file);
     node.append(...card.sides.map((side) => side.node), card.readout, card.numbers);
     card.numbers.addEventListener("toggle", () => this.tabulate(card));
     return card;
@@ -241,6 +244,32 @@ class Pairs extends ExampleList {
       ...(this.arrays.gold ? [element("td", { dir: "auto", text: pair.source.filter((_, l) => this.gold(pair, t, l)).map((w) => piece(w, 40)).join(" ") || "–" })] : []))));
   }
 
+  /** Every cell of a pair at the slider's step, one row for each model, as a file has them. */
+  cellRows(pair) {
+    return this.models.flatMap((model) => pair.target.flatMap((word, t) => {
+      const read = QUANTITIES.map(({ name }) => [name === "beta" ? "beta_log_odds" : name, this.read(model, name, state.step, pair, t)]);
+      return pair.source.map((from, l) => ({ step: page.steps[state.step], model: model.title, output: t + 1, output_word: piece(word), source: l + 1, source_word: piece(from),
+        ...Object.fromEntries(read.map(([name, { of }]) => [name, of(l).value])), gold: ["", "possible", "sure"][this.gold(pair, t, l)] }));
+    }));
+  }
+
+  /** An output word to which attention has found its way. */
+  film() {
+    const model = page.models[0], last = page.steps.length - 1;
+    const levels = (pair, t, place) => pair.source.map((_, l) => 255 * this.read(model, "alpha", place, pair, t).of(l).amount);
+    const found = this.items.filter((p) => p.L >= 5 && p.L <= 22).flatMap((pair) => pair.target.map((_, t) => ({ pair, t, top: this.at(model, "alpha_top", last, pair, t) })))
+      .filter(({ pair, t, top }) => this.isRight(model, last, pair, t) && !page.special[pair.target[t]] && !page.special[pair.source[top]]
+        && page.words[pair.target[t]].length > 2 && (!this.arrays.gold || this.gold(pair, t, top)));
+    const come = ({ pair, t, top }) => levels(pair, t, last)[top] - levels(pair, t, 0)[top];
+    const best = found.map((one) => [come(one), one]).sort((a, b) => b[0] - a[0])[0]?.[1];
+    return best ? {
+      columns: best.pair.source.map((word) => piece(word, LETTERS)),
+      levels: (place) => levels(best.pair, best.t, place),
+      sure: (place) => this.probability(model, place, best.pair, best.t),
+      caption: [element("b", { text: "Attention being learned." }), ` Where the model looks to say ${quoted(best.pair.target[best.t])} in pair ${best.pair.index + 1}, one in which α has come far: a row is a step of training, a column a source word, stronger is more attention; p is the probability of the right word. Click a row to go there.`],
+    } : null;
+  }
+
   colour(dark) {
     Matrices.colour(dark);
     this.dark = dark;
@@ -314,7 +343,9 @@ function sentence(places) {
 
 function showExamples(arrays) {
   const n = page.pairs.index.length, all = page.pairs.of;
-  new Pairs(arrays).start(
+  const list = new Pairs(arrays);
+  list.start(
     (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones beside one another. `) +
     "A row is an output word, given the right words before it; a column is a source word. Attention α and knowledge β move with the slider; αᴵᴮᴹ, what counting words alone would attend to, does not. Orders are taken at the last step.");
+  if (!page.runs) showFilm(list.film());
 }

@@ -4,6 +4,7 @@ const QUANTITIES = [
   { name: "alpha", array: "alpha", letter: "α" },
   { name: "beta", array: "beta_logit", letter: "β" },
   { name: "delta", array: "delta", letter: "Δ" },
+  { name: "counting", array: "counting", letter: "αᴵᴮᴹ" }, // it does not move, and no model has it
 ];
 
 /** Which label β, Δ and the probabilities speak of. */
@@ -16,7 +17,7 @@ function makeShades(arrays, dark) {
   const ramps = RAMPS[dark ? "dark" : "light"];
   const neutral = Math.log(Math.max(page.labels.length - 1, 1));
   shades = {};
-  for (const { name, array } of QUANTITIES) {
+  for (const { name, array } of QUANTITIES.slice(0, 3)) {
     const held = page.models.filter((m) => `${m.name}/${array}` in arrays);
     const largest = Math.max(...held.map((m) => arrays[`${m.name}/${array}`].largest ?? 1));
     for (const model of held) {
@@ -52,7 +53,7 @@ class Texts extends ExampleList {
 
   /** A value kept once per text and step. */
   at(model, array, place, text) {
-    return this.arrays[`${model.name}/${array}`].values[place * this.items.length + text.i];
+    return this.arrays[`${model.name}/${array}`].values[this.own(model, place) * this.items.length + text.i];
   }
 
   probability(model, place, text) {
@@ -92,9 +93,12 @@ class Texts extends ExampleList {
     const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
     const readout = element("p", { class: "readout" });
     const table = element("table", {}, element("thead"), element("tbody"));
+    const picture = element("span", { class: "save" }), file = element("p", { class: "save" });
     const numbers = element("details", {}, element("summary", { text: "Numbers" }),
-      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table));
-    node.append(head, holder, readout, numbers);
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table), file);
+    offerPicture(picture, `text-${text.index + 1}`, () => stripsPicture(node));
+    offerTable(file, `text-${text.index + 1}`, () => this.rows(text));
+    node.append(head, holder, readout, element("div", { class: "foot" }, numbers, picture));
     const card = { node, text, sides, readout, table, numbers, hovered: null };
     numbers.addEventListener("toggle", () => this.tabulate(card));
     node.addEventListener("pointerover", (event) => this.hover(card, event.target.dataset?.place));
@@ -148,12 +152,14 @@ class Texts extends ExampleList {
         `: α’s top word is number ${higher + 1} of ${text.length} by β`);
     } else where.textContent = "attention is frozen uniform";
     for (const strip of strips) {
-      const name = `${model.name}/${strip.quantity.array}`;
+      const counted = strip.quantity.name === "counting";
+      const name = `${counted ? "lexicon" : model.name}/${strip.quantity.array}`;
       const values = this.arrays[name]?.values;
       const table = shades[name] ?? shades.even;
       const even = Math.round(255 / Math.sqrt(text.length));
-      const signed = strip.quantity.name === "alpha" ? 0 : 127;
-      const from = place * this.positions + text.start;
+      const signed = counted || strip.quantity.name === "alpha" ? 0 : 127;
+      const from = (counted ? 0 : this.own(model, place) * this.positions) + text.start;
+      const ringed = counted ? this.arrays["lexicon/counting_top"].values[text.i] : top;
       for (let l = 0; l < text.length; l++) {
         const level = values ? values[from + l] + signed : even;
         if (level === strip.levels[l]) continue;
@@ -164,21 +170,44 @@ class Texts extends ExampleList {
         style.color = ink;
         strip.spans[l].classList.toggle("against", against);
       }
-      if (strip.ringed !== top) {
+      if (strip.ringed !== ringed) {
         strip.spans[strip.ringed]?.classList.remove("ring");
-        strip.spans[top]?.classList.add("ring");
-        strip.ringed = top;
+        strip.spans[ringed]?.classList.add("ring");
+        strip.ringed = ringed;
       }
     }
   }
 
   /** α, β and Δ of one word, as numbers. */
   values(model, text, l) {
-    const at = state.step * this.positions + text.start + l;
+    const at = this.own(model, state.step) * this.positions + text.start + l;
     const read = (array) => this.arrays[`${model.name}/${array}`];
     const alpha = this.attends(model) ? meaning.alpha(read("alpha").values[at]) : 1 / text.length;
     const odds = meaning.signed(read("beta_logit").values[at], read("beta_logit").largest);
     return { alpha, beta: 1 / (1 + Math.exp(-odds)), delta: meaning.signed(read("delta").values[at], read("delta").largest) };
+  }
+
+  /** A text's numbers at the slider's step, one row for each word and model, as a file has them. */
+  rows(text) {
+    return this.models.flatMap((model) => text.places.map((place, l) => ({
+      step: page.steps[state.step], model: model.title, place: l + 1, word: spelt(page.words[place], page.special[place]), ...this.values(model, text, l) })));
+  }
+
+  /** A text of middling length in which attention has come to a word that the model knows. */
+  film() {
+    const model = page.models[0], last = page.steps.length - 1;
+    const level = (text, place, l) => this.arrays[`${model.name}/alpha`].values[place * this.positions + text.start + l];
+    const come = (text) => level(text, last, this.at(model, "top", last, text)) - level(text, 0, this.at(model, "top", last, text));
+    const fits = (text) => text.length >= 8 && text.length <= 22 && !page.special[text.places[this.at(model, "top", last, text)]]
+      && 100 * this.at(model, "higher", last, text) < 5 * text.length && (text.label === null || this.at(model, "prediction", last, text) === text.label)
+      && text.places.every((p) => page.words[p].length < 18);
+    const best = this.items.filter(fits).sort((a, b) => come(b) - come(a))[0];
+    return best ? {
+      columns: best.places.map((p) => spelt(page.words[p], page.special[p])),
+      levels: (place) => best.places.map((_, l) => level(best, place, l)),
+      sure: (place) => this.probability(model, place, best),
+      caption: [element("b", { text: "Attention being learned." }), ` Text ${best.index + 1}, one in which α has come far: a row is a step of training, a column a word, stronger is more attention; p is the probability of the ${asked} label. Click a row to go there.`],
+    } : null;
   }
 
   hover(card, place) {
@@ -233,7 +262,9 @@ function drawKey(dark) {
 
 function showExamples(arrays) {
   const n = page.texts.index.length, all = page.texts.of;
-  new Texts(arrays).start(
+  const list = new Texts(arrays);
+  list.start(
     (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so that rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones beside one another. `) +
     "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.");
+  if (!page.runs) showFilm(list.film());
 }

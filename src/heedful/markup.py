@@ -1,0 +1,207 @@
+"""Pieces of HTML that a page and a notebook share: a verdict's answers, dots and whiskers, a table."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from markupsafe import Markup, escape
+
+_SYMBOLS = {
+    "alpha": "α",
+    "alpha_hat": "α̂",
+    "alpha_fr": "α^fr",
+    "alpha_ibm": "α^IBM",
+    "beta": "β",
+    "beta_uf": "β^uf",
+    "beta_px": "β^px",
+    "beta_log": "β^log",
+    "delta": "Δ",
+}
+_WIDTH, _LEFT, _TOP, _GAP = 720, 98, 40, 15
+_STYLE = """
+.heedful { --ink: #1d1c1a; --soft: #5a5852; --line: #dcd9d1; --paper: #fff; --s0: #3a4ca6; --s1: #b3460b;
+  --yes: #0f5c8c; --no: #a5430a; --unclear: #5f5c55; font-family: system-ui, sans-serif; color: var(--ink);
+  background: var(--paper); padding: .5rem 1rem; max-width: 60rem; }
+@media (prefers-color-scheme: dark) { .heedful { --ink: #ecebe6; --soft: #aeaca5; --line: #363944; --paper: #14151a;
+  --s0: #9fb0ff; --s1: #ff9d5c; --yes: #7cc4f5; --no: #ffad6b; --unclear: #b5b2aa; } }
+.heedful .sentence { font-weight: 600; font-size: 1.1rem; }
+.heedful .questions { list-style: none; margin: 0; padding: 0; }
+.heedful .questions li { display: grid; grid-template-columns: 5.2rem 1fr; gap: .9rem; padding: .4rem 0;
+  border-top: 1px solid var(--line); }
+.heedful .question, .heedful .because { margin: 0; } .heedful .because { color: var(--soft); font-size: .85em; }
+.heedful .badge { justify-self: start; align-self: start; border: 2px solid; border-radius: 2rem; padding: 0 .6rem;
+  font-size: .85em; font-weight: 700; }
+.heedful .yes { color: var(--yes); } .heedful .no { color: var(--no); } .heedful .unclear { color: var(--unclear);
+  border-style: dashed; }
+.heedful text { fill: var(--ink); font-size: 13px; } .heedful text.soft { fill: var(--soft); font-size: 12px; }
+.heedful .grid { stroke: var(--line); } .heedful .random { stroke: var(--soft); stroke-dasharray: 5 4; }
+.heedful .shuffle { stroke: var(--soft); stroke-width: 2.5; } .heedful .whisker, .heedful .dot { stroke-width: 2; }
+.heedful .m0 { stroke: var(--s0); fill: var(--s0); } .heedful .m1 { stroke: var(--s1); fill: var(--paper); }
+.heedful svg { max-width: 100%; height: auto; }
+"""
+
+
+@runtime_checkable
+class Answered(Protocol):
+    """A question with its answer, as verdicts have them."""
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        ...
+
+    @property
+    def answer(self) -> str:
+        """yes, no or unclear."""
+        ...
+
+    @property
+    def because(self) -> str:
+        """The numbers that say so."""
+        ...
+
+
+def symbol(name: str) -> str:
+    """A quantity or an agreement in the papers' letters.
+
+    >>> symbol("A(alpha,beta_uf)"), symbol("delta")
+    ('A(α, β^uf)', 'Δ')
+    """
+    if name.startswith("A(") and name.endswith(")"):
+        return f"A({', '.join(symbol(part) for part in name[2:-1].split(','))})"
+    return _SYMBOLS.get(name, name)
+
+
+def raised(text: str) -> Markup:
+    """`β^uf` with its second part as a superscript; everything else is escaped.
+
+    >>> raised("A(α, β^uf) < 1")
+    Markup('A(α, β<sup>uf</sup>) &lt; 1')
+    """
+    return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
+
+
+def plain_numbers(because: str) -> str:
+    """A verdict's numbers with the papers' letters, and intervals as elsewhere on the page.
+
+    >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
+    'A(α, β) 54\\xa0% (51–57), own, against no value at random'
+    >>> plain_numbers("the gain is -4% [-10%, 2%]")
+    'the gain is −4\\xa0% (−10 to 2)'
+    """
+    text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
+    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", _plain_interval, text)
+    text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
+    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
+
+
+def answers(questions: Sequence[Answered]) -> Markup:
+    """Every question of a verdict with its answer and its numbers, as a list."""
+    item = Markup(
+        '<li><span class="badge {0}">{0}</span><div><p class="question">{1}</p><p class="because">{2}</p></div></li>'
+    )
+    lines = [
+        item.format(q.answer, q.question, Markup("<br>").join(map(raised, plain_numbers(q.because).split("; "))))
+        for q in questions
+    ]
+    return Markup('<ol class="questions">\n{}\n</ol>').format(Markup("\n").join(lines))
+
+
+def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: float | None) -> Markup:
+    """Agreements with their intervals as one picture that needs no script.
+
+    agreements: mappings with `key` (what is compared with what), `symbol`, `convention`, `value`, `low`, `high` and
+    `shuffle`, shares from 0 to 1; chance: what a random choice would have.
+    """
+    keys = [row["key"] for i, row in enumerate(agreements) if row["key"] not in [r["key"] for r in agreements[:i]]]
+    conventions = list(dict.fromkeys(row["convention"] for row in agreements))
+    row_height = _GAP * len(conventions) + 12
+    height = _TOP + row_height * len(keys) + 40
+    ends = [row[end] for row in agreements for end in ("value", "high") if _is_number(row[end])]
+    most = min(1.0, math.ceil(10 * max([*ends, chance or 0.0]) + 0.2) / 10)
+    right = _WIDTH - 150
+
+    def x(share: float) -> float:
+        return round(_LEFT + share / most * (right - _LEFT), 1)
+
+    parts = [_line("grid", x(k / 10), _TOP - 8, x(k / 10), height - 36) for k in range(round(10 * most) + 1)]
+    parts += [_text(x(k / 10), height - 20, "middle", f"{10 * k}") for k in range(round(10 * most) + 1)]
+    parts.append(_text(x(most / 2), height - 4, "middle", "% that agree"))
+    if chance is not None:
+        parts += [_line("random", x(chance), _TOP - 8, x(chance), height - 36)]
+        parts += [_text(x(chance) + 5, _TOP - 12, "start", "random Â")]
+    for i, key in enumerate(keys):
+        rows = [row for row in agreements if row["key"] == key]
+        middle = _TOP + row_height * (i + 0.5)
+        parts.append(_text(_LEFT - 12, middle + 4, "end", rows[0]["symbol"], soft=False))
+        for j, row in enumerate(rows):
+            if _is_number(row["value"]):
+                at = middle + (j - (len(rows) - 1) / 2) * _GAP
+                parts += _dot(row, conventions, at, x, right, several=len(conventions) > 1)
+    label = Markup('<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">{3}</svg>')
+    return label.format(_WIDTH, height, "Agreements with their 95 % intervals", Markup().join(parts))
+
+
+def notebook(sentence: str, *parts: Markup) -> str:
+    """What a notebook shows of a result: its sentence, then whatever pieces it has, in their style."""
+    head = Markup('<div class="heedful"><style>{}</style><p class="sentence">{}</p>').format(Markup(_STYLE), sentence)
+    return str(head + Markup("\n").join(parts) + Markup("</div>"))
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Rows with the same keys as a table, folded away until it is asked for.
+
+    >>> table([{"n": 3, "share": 0.25}])[:41]
+    Markup('<details><summary>The same as a table</su')
+    """
+    head = Markup().join(Markup("<th>{}</th>").format(name) for name in rows[0])
+    lines = (Markup().join(Markup("<td>{}</td>").format(_cell(value)) for value in row.values()) for row in rows)
+    body = Markup().join(Markup("<tr>{}</tr>").format(line) for line in lines)
+    return Markup(
+        "<details><summary>The same as a table</summary><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
+        "</details>"
+    ).format(head, body)
+
+
+def _dot(
+    row: Mapping[str, Any], conventions: list[str], y: float, x: Any, right: float, *, several: bool
+) -> list[Markup]:
+    mark = conventions.index(row["convention"])
+    drawn = []
+    said = f"{100 * row['value']:.1f}\N{NO-BREAK SPACE}%"
+    if _is_number(row["low"]) and _is_number(row["high"]):
+        drawn.append(_line(f"whisker m{mark}", x(row["low"]), y, x(row["high"]), y))
+        said += f" ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
+    if _is_number(row["shuffle"]):
+        drawn.append(_line("shuffle", x(row["shuffle"]), y - 6, x(row["shuffle"]), y + 6))
+    shape = "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z" if mark == 0 else "M0-5.5L5.5 0L0 5.5L-5.5 0z"
+    place = Markup('<path class="dot m{}" d="{}" transform="translate({} {})"/>')
+    drawn.append(place.format(mark, shape, x(row["value"]), y))
+    return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {said}" if several else said)]
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, x1, y1, x2, y2)
+
+
+def _text(x: float, y: float, anchor: str, words: str, *, soft: bool = True) -> Markup:
+    """A text of a picture, its superscripts raised."""
+    raise_up = Markup('<tspan dy="-5" font-size="9">{}</tspan><tspan dy="5">{}</tspan>')
+    first, *others = re.split(r"\^(\w+)", words)
+    said = escape(first) + Markup().join(raise_up.format(*two) for two in zip(*[iter(others)] * 2, strict=True))
+    kind = Markup(' class="soft"') if soft else Markup()
+    return Markup('<text{} x="{}" y="{}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, said)
+
+
+def _is_number(value: Any) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _plain_interval(match: re.Match[str]) -> str:
+    value, low, high = (number.replace("-", "−") for number in match.groups())
+    return f"{value}% ({low} to {high})" if "−" in low + high else f"{value}% ({low}–{high})"

@@ -1,0 +1,110 @@
+// Lines over training, with a cursor at the slider's step.
+
+/**
+ * Lines over training with a cursor at the slider's step.
+ * series: [{ label, colour, lines: [{ steps, values }], ends }], references: [{ title, value, low, high }], each with an
+ * interval where it has one (`ends` are those of a line's first and last value); format spells a value.
+ */
+function lineChart(holder, title, { series, references = [], low, high, format = percent }) {
+  const drawn = { cursor: null, labels: [] };
+  const last = page.steps[page.steps.length - 1] || 1;
+  const draw = (width) => {
+    const labelled = width > 430;
+    const left = 36, right = labelled ? 176 : 148, top = 10, height = 290, bottom = 34;
+    const x = (step) => left + Math.sqrt(step / last) * (width - left - right);
+    const y = (value) => top + (1 - (value - low) / (high - low)) * (height - top - bottom);
+    const svg = picture(holder, width, height, title);
+    for (let tick = low; tick <= high + 1e-9; tick += high - low > 0.6 ? 0.2 : high - low > 0.15 ? 0.1 : 0.02) {
+      shape(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) });
+      shape(svg, "text", { class: "soft", x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, `${Math.round(100 * tick)}`);
+    }
+    let free = -Infinity;
+    for (const step of page.steps) {
+      shape(svg, "line", { class: "axis", x1: x(step), x2: x(step), y1: height - bottom, y2: height - bottom + 4 });
+      const room = 9 * steps(step).length;
+      if (x(step) - room / 2 < free || (step !== last && x(step) + room > x(last) - 9)) continue;
+      shape(svg, "text", { class: "soft", x: x(step), y: height - bottom + 18, "text-anchor": "middle" }, steps(step));
+      free = x(step) + room / 2 + 4;
+    }
+    drawn.cursor = shape(svg, "line", { class: "cursor", y1: top, y2: height - bottom });
+    const labels = [];
+    references.forEach(({ title: name, value, low: from = null, high: to = null }, i) => {
+      shape(svg, "line", { class: "reference", x1: left, x2: width - right, y1: y(value), y2: y(value) });
+      if (from !== null) whisker(svg, "soft", width - right - 8 - 9 * i, y(from), y(to));
+      labels.push({ at: y(value), text: () => `${name} ${format(value, 0)}`, colour: "soft" });
+    });
+    for (const { label, colour, lines, ends: [first, final] = [] } of series) {
+      if (first) whisker(svg, `c${colour}`, x(lines[0].steps[0]), y(first.low), y(first.high));
+      if (final) whisker(svg, `c${colour}`, width - right + 7, y(final.low), y(final.high));
+      for (const line of lines) {
+        const points = line.steps.map((step, i) => [step, line.values[i]]).filter(([, value]) => value !== null);
+        shape(svg, "polyline", { class: `line c${colour}`, points: points.map(([s, v]) => `${x(s)},${y(v)}`).join(" ") });
+      }
+      const ends = lines.map((line) => line.values[line.values.length - 1] ?? low);
+      const spots = lines.map(() => shape(svg, "circle", { class: `point c${colour}`, r: 3.5 }));
+      labels.push({
+        at: y(ends.reduce((a, b) => a + b) / ends.length), colour: `c${colour}`,
+        text: (step) => {
+          const read = lines.map((line) => readAt(line, step)), found = read.map((r) => r.value).filter((v) => v !== null);
+          read.forEach(({ at, value }, i) => {
+            spots[i].setAttribute("visibility", value === null ? "hidden" : "visible");
+            if (value !== null) [["cx", x(at)], ["cy", y(value)]].forEach(([k, v]) => spots[i].setAttribute(k, v));
+          });
+          return found.length ? `${label} ${format(found.reduce((a, b) => a + b) / found.length)}` : label;
+        },
+      });
+    }
+    labels.sort((a, b) => a.at - b.at);
+    const gap = 17, floor = height - bottom + 2;
+    labels.forEach((label, i) => { label.y = Math.max(label.at, i ? labels[i - 1].y + gap : top); });
+    for (let i = labels.length - 1; i >= 0; i--) {
+      labels[i].y = Math.min(labels[i].y, i === labels.length - 1 ? floor : labels[i + 1].y - gap);
+    }
+    for (const label of labels) {
+      shape(svg, "path", { class: "leader", d: `M${width - right + 3} ${label.at}L${width - right + 12} ${label.y}` });
+      label.node = shape(svg, "text", { class: label.colour, x: width - right + 15, y: label.y + 4 });
+    }
+    drawn.labels = labels;
+    drawn.x = x;
+    const hit = shape(svg, "rect", { class: "hit", "data-hit": "", x: left, y: top, width: width - left - right, height: height - top - bottom });
+    const seek = (event) => {
+      const box = svg.getBoundingClientRect();
+      const at = ((event.clientX - box.left) / box.width) * width;
+      const nearest = page.steps.reduce((best, step, i) => (Math.abs(x(step) - at) < Math.abs(x(page.steps[best]) - at) ? i : best), 0);
+      goTo(nearest);
+    };
+    hit.addEventListener("pointerdown", (event) => { hit.setPointerCapture(event.pointerId); seek(event); });
+    hit.addEventListener("pointermove", (event) => { if (event.buttons) seek(event); });
+    show(state.step);
+  };
+  const show = (place) => {
+    if (!drawn.cursor) return;
+    const step = page.steps[place];
+    drawn.cursor.setAttribute("x1", drawn.x(step));
+    drawn.cursor.setAttribute("x2", drawn.x(step));
+    for (const label of drawn.labels) spell(label.node, label.text(step));
+  };
+  whenSized(holder, draw);
+  onStep(show);
+  return (changed) => { ({ series, references = [], low, high } = changed); draw(Math.round(holder.clientWidth)); };
+}
+
+/** An interval, upright. */
+function whisker(parent, colour, x, from, to) {
+  shape(parent, "path", { class: `upright ${colour}`, d: `M${x - 3} ${from}h6M${x} ${from}V${to}M${x - 3} ${to}h6` });
+}
+
+/** What a line has at a step, or at the last recorded one before it. */
+function readAt(line, step) {
+  let i = line.steps.length - 1;
+  while (i >= 0 && line.steps[i] > step) i--;
+  return { at: line.steps[i], value: line.values[i] ?? null };
+}
+
+/** One line for each seed of each kind of model. */
+function byKind(curves) {
+  return [...new Set(curves.map((m) => m.kind))].map((kind, i) => {
+    const lines = curves.filter((m) => m.kind === kind);
+    return { label: lines[0].title.replace(" model", ""), colour: i, lines };
+  });
+}
