@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "heedful"
 LAYERS = [
     {"errors"},
     {"config", "files"},
-    {"budgets"},
+    {"budgets", "seals"},
     {"data", "measure"},
     {"model"},
     {"theory"},

@@ -17,13 +17,11 @@ from markupsafe import Markup, escape
 
 from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
-from heedful.errors import RunError
 from heedful.files import write_text
 from heedful.reports import following, summary
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
-from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
 _BEFORE, _AFTER = ("data.js", "draw.js", "charts.js", "shades.js", "examples.js"), ("page.js",)
@@ -46,11 +44,7 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
 def render_report(run: Run) -> str:
     """A study's page as text."""
     run.config()
-    if not run.result_path.exists():
-        raise RunError(
-            f"{run.root}: the study is not finished (it has no result.json); the same command goes on with it"
-        )
-    result = StudyResult.load(run.result_path)
+    result = run.result()
     payload = study_payload(run, result)
     command, about_command = summary.rerun(run)
     return _laid_out(
