@@ -19,7 +19,7 @@ GRACE = 60.0  # seconds that orphans have to end in
 def texts(folder: Path) -> list[str]:
     """The arguments of a study of sixty texts in which one word gives the label away."""
     draw = random.Random(0)
-    filler = "the a film plot with some actors of it was very long and then".split()
+    filler = ["the", "a", "film", "plot", "with", "some", "actors", "of", "it", "was", "very", "long", "and", "then"]
     rows = [
         f"{' '.join([*draw.choices(filler, k=draw.randint(3, 9)), ('bad', 'good')[i % 2]])},{i % 2}" for i in range(60)
     ]
@@ -29,7 +29,7 @@ def texts(folder: Path) -> list[str]:
 
 
 def pairs(folder: Path) -> list[str]:
-    """The arguments of a study of a hundred sentence pairs; its translators have dropout."""
+    """The arguments of a study of a hundred sentence pairs."""
     made = list(islice(stream_pairs("toy-de-en"), 100))
     sides = [folder / "toy.de", folder / "toy.en"]
     for i, path in enumerate(sides):
