@@ -23,7 +23,9 @@ ROOMS = {
     "papers/snell2021/": "one function per table or figure",
     "papers/meister2021/": "one function per table or figure",
     "papers/sunlu2020/": "one function per table or figure",
+    "records/": "runs are found again",
     "reports/": "results become pages",
+    "sweeps/": "a grid becomes studies, here or on a cluster",
 }
 
 

@@ -245,9 +245,16 @@ def _print_json(content: dict[str, Any]) -> None:
 def main() -> None:
     """Run the command line; an error of the user's is one red line and exit code 2, `--debug` shows the rest."""
     from heedful.errors import HeedfulError
+    from heedful.files import is_disk_full
 
     try:
         app()
+    except OSError as error:
+        if "--debug" in sys.argv or not is_disk_full(error):
+            raise
+        where = error.filename or "the disk"
+        typer.secho(f"error: {where} is full; make room, and the same command goes on", fg=typer.colors.RED, err=True)
+        sys.exit(2)
     except HeedfulError as error:
         if "--debug" in sys.argv:
             raise

@@ -28,6 +28,18 @@ class RunError(HeedfulError):
     """A run directory that is missing, unfinished or not ours."""
 
 
+class DamagedError(RunError):
+    """A file that is not what was written: it is named, and never trusted."""
+
+    def __init__(self, path: object, why: str, remedy: str = "delete it and run again") -> None:
+        super().__init__(f"{path}: damaged ({why}); {remedy}")
+        self.path, self.why = path, why
+
+
+class DiskFullError(RunError):
+    """No room for a file; nothing of it was left behind."""
+
+
 class MissingExtraError(HeedfulError):
     """An optional dependency that is not installed."""
 

@@ -1,45 +1,98 @@
 """Files that are whole or not there: everything is written beside its place and renamed into it."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import RunError
+from heedful.errors import DamagedError, DiskFullError, RunError
+
+UNFINISHED = ".part"
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file in the same folder, then rename it to `path`.
+def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:
+    """Let `write` fill a temporary file in the same folder, then rename it to `path`; returns its SHA-256.
+
+    size: how many bytes it will take, about, where that is known: a full disk is then told with what was needed.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "a.txt"
-    >>> write_atomically(target, lambda p: p.write_text("whole"))
+    >>> write_atomically(target, lambda p: p.write_text("whole")) == sha256(target)
+    True
     >>> target.read_text(), [p.name for p in target.parent.iterdir()]
     ('whole', ['a.txt'])
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        os.close(handle)
+        temporary = Path(name)
         write(temporary)
         os.chmod(temporary, 0o644)
+        written = sha256(temporary)
         os.replace(temporary, path)
+        return written
+    except Exception as error:
+        if not is_disk_full(error):
+            raise
+        raise disk_full(path, size) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically, in UTF-8."""
-    write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, of Python's or of a library's own kind, says that a disk or a quota is full.
+
+    >>> is_disk_full(OSError(errno.ENOSPC, "No space left on device")), is_disk_full(OSError(errno.EPERM, "no"))
+    (True, False)
+    """
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return "No space left on device" in str(error) or "Disk quota exceeded" in str(error)
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file atomically; NaN is refused, since JSON has none."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+def disk_full(path: Path, size: int | None = None) -> DiskFullError:
+    """What to say where there was no room for a file: what, where, how much is free and how much was needed."""
+    place = next(folder for folder in path.absolute().parents if folder.exists())
+    free = shutil.disk_usage(place).free
+    need = f"the file needs about {_bytes(size)}, " if size else ""
+    return DiskFullError(
+        f"{path}: the disk is full ({need}{_bytes(free)} are free in {place}); "
+        "make room, and the same command goes on from here"
+    )
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count:,} bytes"
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Remove the temporary files of writers that were killed; only for who alone writes below the folder."""
+    for path in folder.rglob(f".*{UNFINISHED}"):
+        path.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> str:
+    """Write a text file atomically, in UTF-8; returns its SHA-256."""
+    encoded = text.encode()
+    return write_atomically(path, lambda p: p.write_bytes(encoded), size=len(encoded))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> str:
+    """Write a JSON file atomically, and return its SHA-256; NaN is refused, since JSON has none."""
+    return write_text(path, json_text(content))
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The text of a JSON file."""
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -48,10 +101,12 @@ def read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: no such file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: damaged ({error}); delete it and run again") from None
+    except OSError as error:
+        raise DamagedError(path, f"it cannot be read: {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedError(path, f"not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise RunError(f"{path}: expected a JSON object")
+        raise DamagedError(path, "not a JSON object")
     return content
 
 

@@ -22,7 +22,7 @@ from heedful.measure.agreement import agreement, random_agreement, shuffled_agre
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.ragged import Ragged
 from heedful.measure.uncertainty import bootstrap_mean
-from heedful.studies.run import ModelFolder
+from heedful.studies.model_folder import ModelFolder
 from heedful.studies.study import source_commit
 from heedful.trace.snapshot import Snapshot
 from heedful.trace.store import Trace, write_step

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -29,29 +30,53 @@ class Trainable(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands before a step: with the weights, all that decides how it goes on.
+
+    losses: of the steps since the last evaluation. optimiser: its moments, as `<parameter>.<name>`. randomness: the
+    state of torch's generators, which dropout draws from; training draws from no others. Batches are a function of the
+    step.
+    """
+
+    step: int
+    losses: tuple[float, ...]
+    optimiser: dict[str, Tensor]
+    randomness: dict[str, Tensor]
+
+
 def train(
     model: Trainable,
     batches: Iterator[Any],
     config: TrainConfig,
     at_step: Callable[[int, float], bool | None],
     every_step: Callable[[int, float], None] = lambda step, loss: None,
+    *,
+    since: Standing | None = None,
+    before_step: Callable[[int, Callable[[], Standing]], None] = lambda step, standing: None,
 ) -> None:
     """Train by Adam, calling `at_step(step, mean loss since the last call)` at every step of `evaluate_at`.
 
     `at_step` returns true to end training there. The model is in evaluation mode while it runs. A loss that is not
     finite ends training with an error, not with a model full of NaN.
+
+    since: go on from there, bit for bit, with a model that has the weights of that step and `batches` that begin with
+    it. before_step: called with each step, after its evaluation, and a function that says how training stands there.
     """
     optimiser = build_optimiser(model, config)
     due = set(config.evaluate_at)
-    losses: list[float] = []
-    for step in range(config.steps + 1):
-        if step in due:
+    first, losses = (since.step, list(since.losses)) if since else (0, [])
+    if since:
+        _restore(optimiser, since)
+    for step in range(first, config.steps + 1):
+        if step in due and not (since and step == first):
             model.train(False)
             if at_step(step, sum(losses) / len(losses) if losses else math.nan):
                 return
             losses.clear()
         if step == config.steps:
             return
+        before_step(step, lambda step=step: _standing(step, losses, optimiser))  # type: ignore[misc]
         model.train()
         optimiser.zero_grad(set_to_none=True)
         loss = model.loss(next(batches))
@@ -63,6 +88,30 @@ def train(
             )
         optimiser.step()
         every_step(step + 1, losses[-1])
+
+
+def _standing(step: int, losses: list[float], optimiser: torch.optim.Optimizer) -> Standing:
+    moments = {
+        f"{index}.{name}": tensor.detach()
+        for index, state in optimiser.state_dict()["state"].items()
+        for name, tensor in state.items()
+    }
+    randomness = {"cpu": torch.get_rng_state()}
+    device = optimiser.param_groups[0]["params"][0].device
+    if device.type == "cuda":
+        randomness["cuda"] = torch.cuda.get_rng_state(device)
+    return Standing(step, tuple(losses), moments, randomness)
+
+
+def _restore(optimiser: torch.optim.Optimizer, since: Standing) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in since.optimiser.items():
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = tensor.clone()
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    torch.set_rng_state(since.randomness["cpu"])
+    if "cuda" in since.randomness:
+        torch.cuda.set_rng_state(since.randomness["cuda"], optimiser.param_groups[0]["params"][0].device)
 
 
 def build_optimiser(model: Trainable, config: TrainConfig) -> torch.optim.Optimizer:

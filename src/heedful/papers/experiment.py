@@ -11,6 +11,7 @@ from heedful.config import StudyConfig, content, digest
 from heedful.errors import ConfigError
 from heedful.papers.finding import Finding
 from heedful.papers.units import Unit, compute
+from heedful.studies.mending import is_whole
 from heedful.studies.pool import OnProgress
 from heedful.studies.run import Run
 from heedful.studies.study import run_study
@@ -32,7 +33,7 @@ class Lab:
     def study(self, config: StudyConfig) -> Run:
         """The run of a study, trained first where it is not there yet; its folder's name carries its settings."""
         run = Run(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
-        if not run.result_path.exists():
+        if not is_whole(run):
             self.on_stage(f"studying {config.data}")
             run_study(config, run.root, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
         return run

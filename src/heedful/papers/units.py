@@ -1,13 +1,16 @@
 """Long work in pieces: each a function of plain arguments, each answer in a file of its own, never computed twice."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from heedful.errors import DamagedError
 from heedful.files import read_json
+from heedful.seals import damaged, read_sealed, set_aside, write_sealed
 from heedful.studies.pool import OnProgress, work_through
 
 
@@ -45,7 +48,7 @@ def compute(
     """The answers of all units by name; those that are in `folder` are read, the others computed, one per core."""
     orders = {}
     for unit in units:
-        if not (folder / unit.file).exists():
+        if not is_there(folder / unit.file, partial(_tell, on_progress, unit.name)):
             order = {
                 "name": unit.name,
                 "function": unit.function,
@@ -54,4 +57,43 @@ def compute(
             }
             orders[unit.name] = json.dumps(order)
     work_through("heedful.papers.worker", (device,), orders, jobs=jobs, on_progress=on_progress)
-    return {unit.name: read_json(folder / unit.file) for unit in units}
+    return {unit.name: read(folder / unit.file) for unit in units}
+
+
+def save(path: Path, answer: Mapping[str, Any]) -> None:
+    """Write an answer with its checksum, whole or not at all."""
+    write_sealed(path, {"answer": answer})
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The answer that was saved; a damaged file is named. Those saved before there were checksums are read as they are.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.json"
+    >>> save(path, {"x": 1}); read(path)
+    {'x': 1}
+    """
+    if not {"sha256", "answer"} & read_json(path).keys():
+        return read_json(path)
+    content = read_sealed(path)
+    if not isinstance(content.get("answer"), dict):
+        raise damaged(path, "it has no answer")
+    answer: dict[str, Any] = content["answer"]
+    return answer
+
+
+def is_there(path: Path, tell: Callable[[str], None]) -> bool:
+    """Whether an answer was saved and is as it was; a damaged file is told of, and set aside."""
+    if not path.exists():
+        return False
+    try:
+        read(path)
+    except DamagedError as error:
+        aside = set_aside(path)
+        tell(f"{path} was damaged ({error.why}): set aside as {aside and aside.name}, and computed again")
+        return False
+    return True
+
+
+def _tell(on_progress: OnProgress, name: str, notice: str) -> None:
+    on_progress({"model": name, "notice": notice})

@@ -1,7 +1,7 @@
 """Compute units of a paper's experiments: `python -m heedful.papers.worker DEVICE`.
 
 Orders come in on standard input, one JSON object a line (`name`, `function`, `arguments`, `out`); progress goes out on
-standard output.
+standard output. It ends with the process that started it.
 """
 
 import importlib
@@ -13,12 +13,14 @@ from typing import Any
 import torch
 
 from heedful.errors import HeedfulError
-from heedful.files import write_json
 from heedful.model.train import choose_device
+from heedful.papers.units import save
+from heedful.studies.orphans import end_with_driver
 
 
 def main(arguments: list[str]) -> int:
     """Work through the orders; an error of ours is one JSON line, exit code 2."""
+    end_with_driver()
     torch.set_num_threads(1)
     device = choose_device(arguments[0])
     for line in sys.stdin:
@@ -30,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
         try:
             compute = getattr(importlib.import_module(module), function)
-            write_json(Path(order["out"]), compute(**order["arguments"], device=device, report=report))
+            save(Path(order["out"]), compute(**order["arguments"], device=device, report=report))
         except HeedfulError as error:
             report({"error": str(error)})
             return 2

@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
-from heedful.errors import RunError
 from heedful.files import write_text
 from heedful.markup import answers, dots_and_whiskers, plain_numbers, raised
 from heedful.reports import comparison, following, summary
@@ -25,7 +24,6 @@ from heedful.reports.equations import equations, linked
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
-from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
 _FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
@@ -50,11 +48,7 @@ def write_comparison(runs: Sequence[Path], out: Path) -> Path:
 def render_report(run: Run) -> str:
     """A study's page as text."""
     run.config()
-    if not run.result_path.exists():
-        raise RunError(
-            f"{run.root}: the study is not finished (it has no result.json); the same command goes on with it"
-        )
-    result = StudyResult.load(run.result_path)
+    result = run.result()
     payload = study_payload(run, result)
     command, about_command = summary.rerun(run)
     return _laid_out(

@@ -9,7 +9,6 @@ from heedful.budgets import study_preset
 from heedful.config import StudyConfig, digest
 from heedful.data.entries import CATALOG
 from heedful.data.synthetic import TASKS
-from heedful.files import read_json
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports.numbers import NONE, duration, interval, percent
@@ -189,7 +188,7 @@ def provenance(run: Run, result: StudyResult) -> list[tuple[str, str]]:
     facts = [("settings", result.config_digest), ("data", result.data["digest"])]
     if not run.manifest_path.exists():
         return facts
-    manifest = read_json(run.manifest_path)
+    manifest = run.manifest()
     machine = manifest.get("machine") or {}
     versions = manifest.get("versions") or {}
     found: list[tuple[str, Any]] = [
@@ -206,7 +205,7 @@ def provenance(run: Run, result: StudyResult) -> list[tuple[str, str]]:
 def rerun(run: Run) -> tuple[str | None, str]:
     """The command that makes this study again, where one can; and a sentence about it."""
     config = run.config()
-    manifest = read_json(run.manifest_path) if run.manifest_path.exists() else {}
+    manifest = run.manifest()
     if command := manifest.get("command"):
         return shlex.join(command), "The command that made this study. It goes on from what its folder already holds."
     named = config.data in CATALOG or config.data in TASKS or config.data.partition(":")[0] == "multi30k"

@@ -26,8 +26,9 @@ from heedful.measure.ragged import Ragged
 from heedful.measure.rank import kendall_tau_b
 from heedful.measure.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
 from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.studies.model_folder import Recorded
 from heedful.studies.result import AgreementResult, Convention, Curve
-from heedful.studies.run import ModelKind, ModelSpec, Recorded, Run
+from heedful.studies.run import ModelKind, ModelSpec, Run
 
 Rows = NDArray[np.float64]  # one value per output word
 MeasureName = Literal["agreement", "kendall"]

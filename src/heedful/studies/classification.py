@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedful.config import AttentionMode, StudyConfig
+from heedful.config import AttentionMode, StudyConfig, TrainConfig
 from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.corpus import Corpus
 from heedful.data.tokens import EncodedSplit, encode
@@ -14,9 +14,8 @@ from heedful.errors import DataError
 from heedful.model.classifier import AttentionClassifier, nll, predict
 from heedful.model.proxy import BagOfWordsProxy, logistic_probe
 from heedful.studies.run import SPLITS, Run, sample_indices
-from heedful.studies.training import Job, train_proxy, train_recorded
+from heedful.studies.training import Batches, Job, train_proxy, train_recorded
 from heedful.trace.record import probe_snapshot, record
-from heedful.trace.store import write_step
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
 
@@ -71,27 +70,29 @@ def _train_classifier(job: Job) -> dict[str, Any]:
     def see(step: int) -> dict[str, float]:
         seen = {name: record(model, split) for name, split in recorded.items()}
         for name, snapshot in seen.items():
-            write_step(job.folder.trace_folder(name), step, snapshot)
+            job.folder.record(step, snapshot, name)
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
-    batches = training_batches(job.run.split("train"), config.train.batch_size, job.spec.seed, device=job.device)
-    return train_recorded(job, model, batches, config.train, see)
+    return train_recorded(job, model, _batches(job, config.train), config.train, see)
 
 
 def _train_proxy(job: Job) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.split("validation")
     model = BagOfWordsProxy(len(job.run.vocabulary()), _classes(job.run), config.width).to(job.device)
-    batches = training_batches(job.run.split("train"), config.train.batch_size, job.spec.seed, device=job.device)
-    step, table = train_proxy(
+    step = train_proxy(
         job,
         model,
-        batches,
+        _batches(job, config.train),
         config.train,
         lambda: _evaluate_proxy(model, validation, job.device),
-        lambda: model.word_log_odds().cpu().numpy(),
     )
-    _record_probe(job, step, table)
+    _record_probe(job, step, model.word_log_odds().cpu().numpy())
     return {"best_step": step}
+
+
+def _batches(job: Job, config: TrainConfig) -> Batches:
+    texts = job.run.split("train")
+    return lambda start: training_batches(texts, config.batch_size, job.spec.seed, start=start, device=job.device)
 
 
 def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.device) -> dict[str, float]:
@@ -115,7 +116,7 @@ def _fit_logistic(job: Job) -> dict[str, Any]:
 
 def _record_probe(job: Job, step: int, word_log_odds: NDArray[np.floating]) -> None:
     for name, split in job.run.recorded_splits().items():
-        write_step(job.folder.trace_folder(name), step, probe_snapshot(word_log_odds, split))
+        job.folder.record(step, probe_snapshot(word_log_odds, split), name)
 
 
 def _classes(run: Run) -> int:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,17 +14,28 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from heedful.errors import TrainingError
+from heedful.studies.orphans import DRIVER
 from heedful.studies.run import ModelSpec, Run
 
 OnProgress = Callable[[dict[str, Any]], None]
 
 
 def train_all(
-    run: Run, specs: Sequence[ModelSpec], *, jobs: int | None = None, device: str = "auto", on_progress: OnProgress
+    run: Run,
+    specs: Sequence[ModelSpec],
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    on_progress: OnProgress,
+    lock: int | None = None,
 ) -> None:
-    """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised."""
+    """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised.
+
+    lock: the descriptor that holds the run's lock, which the workers hold too.
+    """
     orders = {spec.name: f"{spec.kind} {spec.seed}" for spec in specs if not run.model(spec).is_done()}
-    work_through("heedful.studies.worker", (str(run.root), device), orders, jobs=jobs, on_progress=on_progress)
+    arguments = (str(run.root), device)
+    work_through("heedful.studies.worker", arguments, orders, jobs=jobs, on_progress=on_progress, lock=lock)
 
 
 def work_through(
@@ -33,11 +45,13 @@ def work_through(
     *,
     jobs: int | None = None,
     on_progress: OnProgress = lambda line: None,
+    lock: int | None = None,
 ) -> None:
     """Give each order (a line, under its name) to one of `jobs` single-threaded processes `python -m module arguments`.
 
     A worker answers in JSON, one object a line: progress, then `done`, or `error`. The first failure stops the rest
-    and is raised. One process per core where `jobs` is left out.
+    and is raised; but an order whose worker was killed is given once more, to another. One process per core where
+    `jobs` is left out. Workers end with this process.
     """
     waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
     for order in orders.items():
@@ -49,15 +63,27 @@ def work_through(
 
     def work() -> None:
         complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed below)
-        process = _start(module, arguments, complaints)
-        workers.append(process)
+
+        def start() -> "subprocess.Popen[str]":
+            process = _start(module, arguments, complaints, lock)
+            workers.append(process)
+            return process
+
+        process = start()
         try:
             while not stopped.is_set():
                 try:
                     name, order = waiting.get_nowait()
                 except queue.Empty:
                     break
-                _follow(process, name, order, complaints, on_progress)
+                try:
+                    _follow(process, name, order, complaints, on_progress)
+                except WorkerKilledError as killed:
+                    if stopped.is_set():
+                        raise
+                    on_progress({"model": name, "notice": f"{killed}: another goes on"})
+                    process = start()
+                    _follow(process, name, order, complaints, on_progress)
         except BaseException:
             stopped.set()
             raise
@@ -78,14 +104,19 @@ def work_through(
             raise
 
 
-def _start(module: str, arguments: Sequence[str], complaints: IO[str]) -> "subprocess.Popen[str]":
+class WorkerKilledError(TrainingError):
+    """A worker that a signal ended: the machine ran out of memory, or somebody killed it."""
+
+
+def _start(module: str, arguments: Sequence[str], complaints: IO[str], lock: int | None) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", DRIVER: str(os.getpid())},
+        pass_fds=() if lock is None else (lock,),
     )
 
 
@@ -105,10 +136,22 @@ def _follow(
         if line.get("done"):
             return
     code = process.wait()
+    if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM):
+        raise WorkerKilledError(f"{name}: its process was ended by {_signal(-code)}")
     complaints.seek(0)
     said = complaints.read().strip().splitlines()
     reason = said[-1] if said else f"exit code {code}"
     raise TrainingError(f"{name}: the training process ended early: {reason}")
+
+
+def _signal(number: int) -> str:
+    """A signal's name, and what it often means.
+
+    >>> _signal(9)
+    'SIGKILL (was there memory enough? --jobs 1 needs less)'
+    """
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return name + (" (was there memory enough? --jobs 1 needs less)" if name == "SIGKILL" else "")
 
 
 def _end(process: "subprocess.Popen[str]", at_once: bool) -> None:

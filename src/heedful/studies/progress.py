@@ -41,6 +41,9 @@ def _bars(console: Console) -> Iterator[Handlers]:
 
         def on_progress(line: dict[str, Any]) -> None:
             name = line["model"]
+            if "notice" in line:
+                progress.console.print(_notice(line), style="yellow", markup=False, highlight=False)
+                return
             if "steps" in line and name not in tasks:
                 tasks[name] = progress.add_task(name, total=line["steps"], figures="")
             if name not in tasks:
@@ -59,25 +62,37 @@ def _bars(console: Console) -> Iterator[Handlers]:
 
 
 def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
-    began: dict[str, float] = {}
+    began: dict[str, tuple[float, int]] = {}
 
     def left(line: dict[str, Any]) -> str:
         """How long the model will go on, from how long it took so far."""
+        here = time.monotonic(), line["step"]
         if line["step"] == 0:
-            began[line["model"]] = time.monotonic()
-        since = time.monotonic() - began.setdefault(line["model"], time.monotonic())
-        if not line["step"] or since < 1:
+            began[line["model"]] = here
+        at, first = began.setdefault(line["model"], here)
+        since, steps = here[0] - at, line["step"] - first
+        if steps <= 0 or since < 1:
             return ""
-        return f", about {since * (line['steps'] - line['step']) / line['step']:.0f} s left"
+        return f", about {since * (line['steps'] - line['step']) / steps:.0f} s left"
 
     def on_progress(line: dict[str, Any]) -> None:
-        if line.get("done"):
+        if "notice" in line:
+            console.print(_notice(line), style="yellow", markup=False, highlight=False, soft_wrap=True)
+        elif line.get("resumed"):
+            began[line["model"]] = (time.monotonic(), line["step"])
+            said = f"  {line['model']} goes on from step {line['step']} of {line['steps']}"
+            console.print(said, highlight=False)
+        elif line.get("done"):
             console.print(f"  {line['model']}: done", highlight=False)
         elif line.get("accuracy") is not None or line.get("loss") is not None:
             said = f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}{left(line)}"
             console.print(said, highlight=False, soft_wrap=True)
 
     return on_progress
+
+
+def _notice(line: dict[str, Any]) -> str:
+    return f"  {line['notice']}"
 
 
 def _figures(line: dict[str, Any]) -> str:

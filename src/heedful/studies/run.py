@@ -1,19 +1,23 @@
 """A study's directory: what lies where.
 
 runs/<name>/config.toml                what was asked
-            manifest.json              versions, commit, data digest, machine, times
-            data/                      the encoded texts and the vocabulary the models were given
+            manifest.json              versions, commit, data digest, machine, times; the checksum of result.json
+            data/                      the encoded texts and the vocabulary the models were given, checksums.json
             models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
                                        (and trace-train/ where a sample of the training texts is recorded too)
             result.json                the measures
             report.html                the page
+            lock.json                  who is at work here, while someone is
+
+Every file is vouched for by a checksum: config.toml and the sealed JSON files (`heedful.seals`) carry their own, the
+rest are listed in checksums.json, done.json or manifest.json. Runs begun before there were checksums are read as they
+are.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +25,17 @@ from numpy.typing import NDArray
 from heedful.config import StudyConfig, digest, from_toml, to_toml
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.tokens import EncodedSplit, Vocabulary
-from heedful.errors import RunError
-from heedful.files import read_json, write_json, write_text
-from heedful.trace.store import Trace
+from heedful.errors import DamagedError, RunError
+from heedful.files import UNFINISHED, read_json, sha256, write_json
+from heedful.seals import check, check_headed, read_sealed, write_headed, write_sealed
+from heedful.studies.lock import LOCK
+from heedful.studies.model_folder import ModelFolder, Recorded
+
+if TYPE_CHECKING:
+    from heedful.studies.result import StudyResult
 
 ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic", "lexicon"]
 SPLITS = ("train", "validation", "test")
-Recorded = Literal["validation", "train"]  # the split whose texts are recorded through training
 
 
 @dataclass(frozen=True)
@@ -96,27 +104,95 @@ class Run:
         """What was asked; an error where this is not a run."""
         if not self.config_path.exists():
             raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
+        check_headed(self.config_path)
         return from_toml(StudyConfig, self.config_path)
+
+    def is_sealed(self) -> bool:
+        """Whether the run was begun when everything in it has a checksum."""
+        return check_headed(self.config_path)
+
+    def refuse_foreign(self) -> None:
+        """An error where the folder holds something, but not a run."""
+        if self.config_path.exists() or not self.root.exists():
+            return
+        begun = f".{self.config_path.name}."  # a run killed while it wrote its first file
+        if not self.root.is_dir() or any(
+            path.name != LOCK and not (path.name.startswith(begun) and path.name.endswith(UNFINISHED))
+            for path in self.root.iterdir()
+        ):
+            raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
 
     def claim(self, config: StudyConfig) -> None:
         """Make the directory this study's, or refuse where another study lives in it."""
-        if self.config_path.exists():
-            if digest(self.config()) != digest(config):
-                raise RunError(
-                    f"{self.root} holds a study with other settings (see {self.config_path}); choose another --out"
-                )
-            return
-        if self.root.exists() and any(self.root.iterdir()):
-            raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
-        write_text(self.config_path, to_toml(config))
+        self.refuse_foreign()
+        if not self.config_path.exists():
+            self.save_config(config)
+        elif digest(self.config()) != digest(config):
+            raise self.other_settings()
+
+    def save_config(self, config: StudyConfig) -> None:
+        """Write down what is asked."""
+        write_headed(self.config_path, to_toml(config))
+
+    def other_settings(self) -> RunError:
+        """What to say to a study that would move in with another."""
+        return RunError(f"{self.root} holds a study with other settings (see {self.config_path}); choose another --out")
+
+    def identity(self) -> dict[str, str]:
+        """Which study on which data: everything that is stored says so."""
+        return {"config": digest(self.config()), "data": self.data_summary()["digest"]}
+
+    def manifest(self) -> dict[str, Any]:
+        """Where, when and with what it was run; nothing where it is not finished."""
+        if not self.manifest_path.exists():
+            return {}
+        return read_sealed(self.manifest_path) if self.is_sealed() else read_json(self.manifest_path)
+
+    def result(self) -> "StudyResult":
+        """The measures, as they were written."""
+        from heedful.studies.result import StudyResult
+
+        if not self.result_path.exists():
+            raise RunError(
+                f"{self.root}: the study is not finished (it has no result.json); the same command goes on with it"
+            )
+        expected = self.manifest().get("result")
+        if expected:
+            check(self.result_path, expected)
+        return StudyResult.load(self.result_path)
 
     def data_path(self, name: str) -> Path:
         """A file of the data the models were given."""
         return self.root / "data" / name
 
+    def read_data(self, name: str) -> Path:
+        """A file of the data, known to be as it was written."""
+        path = self.data_path(name)
+        if self.data_seal.exists():
+            files = read_sealed(self.data_seal)["files"]
+            if name not in files:
+                raise DamagedError(path, f"{self.data_seal.name} does not know it")
+            check(path, files[name])
+        return path
+
+    @property
+    def data_seal(self) -> Path:
+        """The checksums of the data, written last: where it stands, they are whole."""
+        return self.data_path("checksums.json")
+
+    def seal_data(self, config: StudyConfig, digest_of_data: str) -> None:
+        """Note the checksums of all files of the data."""
+        files = sorted(path for path in self.data_seal.parent.iterdir() if _is_data(path))
+        sums = {path.name: sha256(path) for path in files}
+        write_sealed(self.data_seal, {"config": digest(config), "data": digest_of_data, "files": sums})
+
+    def has_data(self) -> bool:
+        """Whether the data were saved whole."""
+        return (self.data_seal if self.is_sealed() else self.data_path("summary.json")).exists()
+
     def split(self, name: str) -> EncodedSplit:
         """The encoded texts of one split."""
-        return EncodedSplit.load(self.data_path(f"{name}.parquet"))
+        return EncodedSplit.load(self.read_data(f"{name}.parquet"))
 
     def recorded_splits(self) -> dict[Recorded, EncodedSplit]:
         """The texts that are recorded through training."""
@@ -125,7 +201,7 @@ class Run:
 
     def vocabulary(self) -> Vocabulary:
         """The words behind the ids."""
-        return Vocabulary.load(self.data_path("vocabulary.json"))
+        return Vocabulary.load(self.read_data("vocabulary.json"))
 
     def save_words(self, words: Sequence[Sequence[str]]) -> None:
         """Keep the words of the validation texts as they were written, the rare ones too."""
@@ -133,12 +209,12 @@ class Run:
 
     def words(self) -> list[list[str]]:
         """The words of each validation text, without its two ends."""
-        texts: list[list[str]] = read_json(self.data_path("validation_words.json"))["words"]
+        texts: list[list[str]] = read_json(self.read_data("validation_words.json"))["words"]
         return texts
 
     def pairs(self, name: str) -> EncodedPairs:
         """The encoded sentence pairs of one split."""
-        return EncodedPairs.load(self.data_path(f"{name}.parquet"))
+        return EncodedPairs.load(self.read_data(f"{name}.parquet"))
 
     def recorded_pairs(self) -> dict[Recorded, EncodedPairs]:
         """The sentence pairs that are recorded through training."""
@@ -147,66 +223,21 @@ class Run:
 
     def tokeniser(self) -> Tokeniser:
         """What turns sentences into ids and back."""
-        subwords = self.data_path("subwords.model")
-        return load_tokeniser(subwords if subwords.exists() else self.data_path("vocabulary.json"))
+        names = ("subwords.model", "vocabulary.json")
+        return load_tokeniser(self.read_data(names[0] if self.data_path(names[0]).exists() else names[1]))
 
     def data_summary(self) -> dict[str, Any]:
         """Name, labels, sizes, licence and decisions of the data."""
-        return read_json(self.data_path("summary.json"))
+        return read_json(self.read_data("summary.json"))
 
     def save_data_summary(self, summary: dict[str, Any]) -> None:
-        """Written last of the data's files: where it stands, the data are whole."""
+        """Written last of the data's files, before their checksums."""
         write_json(self.data_path("summary.json"), summary)
-
-    def has_data(self) -> bool:
-        """Whether the data were saved whole."""
-        return (self.data_path("summary.json")).exists()
 
     def model(self, spec: ModelSpec) -> "ModelFolder":
         """Where one model's files lie."""
-        return ModelFolder(self.root / "models" / spec.name)
+        return ModelFolder(self.root / "models" / spec.name, sealed=self.is_sealed())
 
 
-class ModelFolder:
-    """One model of a run: its metrics, its trace, its weights."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def trace_folder(self, split: Recorded = "validation") -> Path:
-        """One Parquet file per recorded step; the sample of training texts has its own folder."""
-        return self.root / ("trace" if split == "validation" else "trace-train")
-
-    def trace(self, split: Recorded = "validation") -> Trace:
-        """The recorded quantities."""
-        return Trace(self.trace_folder(split))
-
-    def checkpoint_folder(self, step: int) -> Path:
-        """Weights at a step."""
-        return self.root / "checkpoints" / str(step)
-
-    def is_done(self) -> bool:
-        """Whether training ended and everything was written."""
-        return (self.root / "done.json").exists()
-
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Mark the model as whole, with what its training came to."""
-        write_json(self.root / "done.json", summary)
-
-    def summary(self) -> dict[str, Any]:
-        """What the training came to."""
-        return read_json(self.root / "done.json")
-
-    def save_metrics(self, metrics: list[dict[str, Any]]) -> None:
-        """One line per evaluation."""
-        write_text(self.root / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in metrics))
-
-    def metrics(self) -> list[dict[str, Any]]:
-        """One dictionary per evaluation."""
-        path = self.root / "metrics.jsonl"
-        try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        except FileNotFoundError:
-            raise RunError(f"{path}: no such file; the model was not trained") from None
-        except json.JSONDecodeError as error:
-            raise RunError(f"{path}: damaged ({error}); delete {self.root} and run again") from None
+def _is_data(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".") and ".damaged-" not in path.name

@@ -16,9 +16,12 @@ from heedful.data.corpus import Corpus
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
-from heedful.files import write_json
+from heedful.files import clear_unfinished, json_text, sha256
+from heedful.seals import write_sealed
 from heedful.studies.aligning import measure_alignment
 from heedful.studies.analysis import Recordings, attention_entropy, final_performance, measure_agreements
+from heedful.studies.lock import held
+from heedful.studies.mending import known_data, mend
 from heedful.studies.pool import OnProgress, train_all
 from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run import ModelSpec, Run, model_specs
@@ -38,21 +41,41 @@ def run_study(
 ) -> StudyResult:
     """Train, record and measure everything a study has, in `out`; what was finished there before is kept.
 
+    However often it was killed, and whatever of its files was damaged, the result is that of an undisturbed run, byte
+    for byte. One process at a time works in `out`.
+
     corpus: the data where they are not a name or a file that `config.data` can say. train: what trains the models,
     called as `train_all` is.
     """
     run = Run(out)
-    run.claim(config)
-    started = time.time()
-    on_stage("reading the data")
-    prepare_data(run, config, corpus)
-    on_stage("training")
-    train(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress)
-    on_stage("measuring")
-    result = analyse(run)
-    result.save(run.result_path)
-    write_json(run.manifest_path, _manifest(config, run.data_summary()["digest"], device, time.time() - started))
+    run.refuse_foreign()
+    set_aside: list[str] = []
+
+    def tell(notice: str) -> None:
+        set_aside.append(notice)
+        on_progress({"model": run.root.name, "notice": notice})
+
+    with held(run.root) as lock:
+        started = time.time()
+        clear_unfinished(run.root)
+        mend(run, config, tell)
+        run.claim(config)
+        on_stage("reading the data")
+        prepare_data(run, config, corpus)
+        on_stage("training")
+        train(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress, lock=lock)
+        on_stage("measuring")
+        result = analyse(run)
+        _save(run, result, _manifest(config, run.data_summary()["digest"], device, time.time() - started, set_aside))
     return result
+
+
+def _save(run: Run, result: StudyResult, manifest: dict[str, Any]) -> None:
+    """Write the result, then the manifest that vouches for it; at no instant does one vouch for another result."""
+    if not (run.result_path.exists() and run.result_path.read_text(encoding="utf-8") == json_text(result.to_dict())):
+        run.manifest_path.unlink(missing_ok=True)
+        result.save(run.result_path)
+    write_sealed(run.manifest_path, manifest | {"result": sha256(run.result_path)})
 
 
 def analyse(run: Run) -> StudyResult:
@@ -95,9 +118,10 @@ def prepare_data(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus 
         if not run.has_data():
             raise
         return  # the data are gone, but the run has all it needs
-    if run.has_data():
-        if corpus.digest() != run.data_summary()["digest"]:
-            raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
+    whole = run.has_data()
+    if {corpus.digest()} != ({run.data_summary()["digest"]} if whole else known_data(run) or {corpus.digest()}):
+        raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
+    if whole:
         return
     # Imported here: both need torch, which nothing else in this process does.
     if isinstance(corpus, ParallelCorpus):
@@ -108,6 +132,7 @@ def prepare_data(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus 
         from heedful.studies.classification import prepare as prepare_texts
 
         prepare_texts(run, config, corpus)
+    run.seal_data(config, corpus.digest())
 
 
 def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
@@ -125,7 +150,9 @@ def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
     )
 
 
-def _manifest(config: StudyConfig, data_digest: str, device: str, seconds: float) -> dict[str, Any]:
+def _manifest(
+    config: StudyConfig, data_digest: str, device: str, seconds: float, set_aside: list[str]
+) -> dict[str, Any]:
     """Where, when and with what: all that may differ between two runs of the same study."""
     packages = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "polars", "pyarrow")
     return {
@@ -139,6 +166,7 @@ def _manifest(config: StudyConfig, data_digest: str, device: str, seconds: float
         "machine": {"system": platform.platform(), "cores": os.cpu_count()},
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
+        "set_aside": set_aside,
     }
 
 

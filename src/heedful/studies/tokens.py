@@ -126,9 +126,11 @@ def load_model(run: Run, seed: int | None = None) -> AttentionClassifier:
     chosen = config.seeds[0] if seed is None else seed
     if chosen not in config.seeds:
         raise RunError(f"{run.root} has no model of seed {chosen}; its seeds are {', '.join(map(str, config.seeds))}")
-    weights = run.model(ModelSpec("standard", chosen)).checkpoint_folder(config.train.steps) / "model.safetensors"
-    if not weights.exists():
+    folder = run.model(ModelSpec("standard", chosen))
+    weights = folder.checkpoint_folder(config.train.steps) / "model.safetensors"
+    if not folder.is_done() and not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished")
+    folder.checked(weights)
     model = AttentionClassifier(config.model, len(run.vocabulary()), len(run.data_summary()["labels"]))
     model.load_state_dict(load_file(weights))
     return model.eval()

@@ -3,21 +3,26 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from heedful.config import TrainConfig
 from heedful.files import write_atomically
 from heedful.model.classifier import AttentionClassifier
 from heedful.model.proxy import BagOfWordsProxy
-from heedful.model.train import train
+from heedful.model.train import Standing, train
 from heedful.model.translator import Translator
-from heedful.studies.run import ModelFolder, ModelSpec, Run
+from heedful.studies.checkpoints import Checkpoints, Saved
+from heedful.studies.model_folder import ModelFolder
+from heedful.studies.run import ModelSpec, Run
 
 Model = AttentionClassifier | Translator | BagOfWordsProxy
+Batches = Callable[[int], Iterator[Any]]  # from a step on
 Report = Callable[[dict[str, Any]], None]
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
 
@@ -31,16 +36,20 @@ class Job:
     device: torch.device
     report: Report
 
-    @property
+    @cached_property
     def folder(self) -> ModelFolder:
         """Where the model's files lie."""
         return self.run.model(self.spec)
+
+    def tell(self, notice: str) -> None:
+        """Say something that people should know."""
+        self.report({"model": self.spec.name, "notice": notice})
 
 
 def train_recorded(
     job: Job,
     model: Model,
-    batches: Iterator[Any],
+    batches: Batches,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
 ) -> dict[str, Any]:
@@ -48,7 +57,7 @@ def train_recorded(
 
     Returns the step of best accuracy, the first of equals, and the number of parameters outside the embedding.
     """
-    metrics = _run(job, model, batches, config, see, lambda metrics: False)
+    metrics = _run(job, model, batches, config, see, lambda metrics: False, _Best())
     _save_weights(job.folder, config.steps, model)
     best = max(metrics, key=lambda line: (line["accuracy"], -line["step"]))
     outside = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("embedding"))
@@ -58,44 +67,70 @@ def train_recorded(
 def train_proxy(
     job: Job,
     model: Model,
-    batches: Iterator[Any],
+    batches: Batches,
     config: TrainConfig,
     evaluate: Callable[[], dict[str, float]],
-    keep: Callable[[], Any],
-) -> tuple[int, Any]:
-    """Train until validation loss has long stopped falling; returns the best step and what `keep` gave there.
+) -> int:
+    """Train until validation loss has long stopped falling; returns the best step, whose weights the model then has.
 
     Later steps overfit, and their probe agrees much less (SPEC §2).
     """
-    best: dict[str, Any] = {"loss": math.inf}
+    best = _Best()
 
     def see(step: int) -> dict[str, float]:
         measured = evaluate()
-        if measured["loss"] < best["loss"]:
-            best.update(loss=measured["loss"], step=step, kept=keep())
+        if measured["loss"] < best.facts.get("loss", math.inf):
+            best.facts = {"loss": measured["loss"], "step": step}
+            best.weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         return measured
 
     def overdue(metrics: list[dict[str, Any]]) -> bool:
-        return bool(metrics[-1]["step"] - best["step"] >= PATIENCE * config.steps)
+        return bool(metrics[-1]["step"] - best.facts["step"] >= PATIENCE * config.steps)
 
-    _run(job, model, batches, config, see, overdue)
-    return best["step"], best["kept"]
+    _run(job, model, batches, config, see, overdue, best)
+    model.load_state_dict(best.weights)
+    model.train(False)
+    return int(best.facts["step"])
+
+
+@dataclass
+class _Best:
+    """The best of a training so far: what is known of it, and the weights."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(default_factory=dict)
 
 
 def _run(
     job: Job,
     model: Model,
-    batches: Iterator[Any],
+    batches: Batches,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
     enough: Callable[[list[dict[str, Any]]], bool],
+    best: _Best,
 ) -> list[dict[str, Any]]:
+    """Train, from the last checkpoint on where there is one."""
+    checkpoints = Checkpoints(
+        job.folder,
+        job.run.identity() | {"device": job.device.type},
+        lambda step: [int(i) for i in next(batches(step)).index],
+    )
+    saved = checkpoints.latest(job.tell)
     metrics: list[dict[str, Any]] = []
+    job.folder.forget_the_rest()
+    if saved:
+        metrics += saved.metrics
+        job.folder.save_metrics(metrics)
+        model.load_state_dict(saved.weights)
+        best.facts, best.weights = saved.best, saved.best_weights
+        job.report({"model": job.spec.name, "steps": config.steps, "step": saved.standing.step, "resumed": True})
     last = time.monotonic()
 
     def at_step(step: int, train_loss: float) -> bool:
         line = {"step": step, **see(step), "train_loss": None if math.isnan(train_loss) else train_loss}
         metrics.append(line)
+        job.folder.save_metrics(metrics)
         job.report({"model": job.spec.name, "steps": config.steps, **line})
         return enough(metrics)
 
@@ -105,11 +140,18 @@ def _run(
             last = time.monotonic()
             job.report({"model": job.spec.name, "step": step, "steps": config.steps, "batch_loss": loss})
 
-    train(model, batches, config, at_step, every_step)
-    job.folder.save_metrics(metrics)
+    def before_step(step: int, standing: Callable[[], Standing]) -> None:
+        if checkpoints.is_due():
+            checkpoints.save(Saved(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
+
+    since = saved.standing if saved else None
+    first = since.step if since else 0
+    train(model, batches(first), config, at_step, every_step, since=since, before_step=before_step)
     return metrics
 
 
 def _save_weights(folder: ModelFolder, step: int, model: torch.nn.Module) -> None:
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    write_atomically(folder.checkpoint_folder(step) / "model.safetensors", lambda path: save_file(weights, path))
+    path = folder.checkpoint_folder(step) / "model.safetensors"
+    size = sum(tensor.nbytes for tensor in weights.values())
+    folder.note(path, write_atomically(path, lambda place: save_file(weights, place), size=size))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.config import AttentionMode, StudyConfig
+from heedful.config import AttentionMode, StudyConfig, TrainConfig
 from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
@@ -16,9 +16,8 @@ from heedful.model.lexicon import ibm_model_1
 from heedful.model.proxy import BagOfWordsProxy
 from heedful.model.translator import Translator
 from heedful.studies.run import SPLITS, Run, sample_indices
-from heedful.studies.training import Job, train_proxy, train_recorded
+from heedful.studies.training import Batches, Job, train_proxy, train_recorded
 from heedful.trace.record_pairs import record_lexicon, record_pairs, record_proxy
-from heedful.trace.store import write_step
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
 
@@ -68,43 +67,44 @@ def train_model(job: Job) -> dict[str, Any]:
 def _train_translator(job: Job) -> dict[str, Any]:
     config, recorded, tokeniser = job.run.config(), job.run.recorded_pairs(), job.run.tokeniser()
     model = Translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
-    signature = ""
+    signature = corpus_bleu(["a"], ["a"]).signature
 
     def see(step: int) -> dict[str, float]:
-        nonlocal signature
         measured = {}
         for name, pairs in recorded.items():
             seen = record_pairs(model, pairs)
-            write_step(job.folder.trace_folder(name), step, seen)
+            job.folder.record(step, seen, name)
             said = [tokeniser.decode(ids) for ids in translate(model, pairs)]
             bleu = corpus_bleu(said, [tokeniser.decode(target) for target in pairs.target])
-            signature = bleu.signature
             if name == "train":
                 measured["train_bleu"] = bleu.score
             else:
                 measured |= {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
         return measured
 
-    batches = training_batches(job.run.pairs("train"), config.train.batch_size, job.spec.seed, device=job.device)
-    return train_recorded(job, model, batches, config.train, see) | {"bleu_signature": signature}
+    trained = train_recorded(job, model, _batches(job, config.train), config.train, see)
+    return trained | {"bleu_signature": signature}
 
 
 def _train_proxy(job: Job) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.pairs("validation")
     size = len(job.run.tokeniser())
     model = BagOfWordsProxy(size, size, config.width).to(job.device)
-    batches = training_batches(job.run.pairs("train"), config.train.batch_size, job.spec.seed, device=job.device)
-    step, seen = train_proxy(
+    step = train_proxy(
         job,
         model,
-        batches,
+        _batches(job, config.train),
         config.train,
         lambda: _evaluate_proxy(model, validation, job.device),
-        lambda: {name: record_proxy(model, pairs) for name, pairs in job.run.recorded_pairs().items()},
     )
-    for name, snapshot in seen.items():
-        write_step(job.folder.trace_folder(name), step, snapshot)
+    for name, pairs in job.run.recorded_pairs().items():
+        job.folder.record(step, record_proxy(model, pairs), name)
     return {"best_step": step}
+
+
+def _batches(job: Job, config: TrainConfig) -> Batches:
+    pairs = job.run.pairs("train")
+    return lambda start: training_batches(pairs, config.batch_size, job.spec.seed, start=start, device=job.device)
 
 
 def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.device) -> dict[str, float]:
@@ -127,7 +127,7 @@ def _count_words(job: Job) -> dict[str, Any]:
     for k in range(1, EM_ITERATIONS + 1):
         lexicon = ibm_model_1(train.source, train.outputs, k, source_size=size, target_size=size)
         for name, pairs in job.run.recorded_pairs().items():
-            write_step(job.folder.trace_folder(name), k, record_lexicon(lexicon, pairs))
+            job.folder.record(k, record_lexicon(lexicon, pairs), name)
         words = len(train.outputs.values)
         metrics.append({"step": k, "loss": -lexicon.log_likelihood[-1] / words, "accuracy": None})
         job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": metrics[-1]["loss"]})

@@ -1,7 +1,8 @@
 """Train models of a study and record them: `python -m heedful.studies.worker RUN DEVICE`.
 
 A process of its own, single-threaded: one per core beats two threads, and a script needs no `__main__` guard. Models
-to train come in on standard input, progress goes out on standard output, one JSON object a line.
+to train come in on standard input, progress goes out on standard output, one JSON object a line. It ends with the
+process that started it.
 """
 
 import json
@@ -15,24 +16,32 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.studies import classification, translation
+from heedful.studies.checkpoints import drop_checkpoints
+from heedful.studies.orphans import end_with_driver
 from heedful.studies.run import ModelKind, ModelSpec, Run
 from heedful.studies.training import Job, Report
 
 
 def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Report = lambda line: None) -> None:
-    """Train, evaluate, record and store one model of a study; nothing happens where that was done before."""
+    """Train, evaluate, record and store one model of a study; nothing happens where that was done before.
+
+    A training that was broken off goes on from its last checkpoint.
+    """
     job = Job(run, spec, choose_device(device), report)
     if job.folder.is_done():
         return
     started = time.perf_counter()
     work = translation.train_model if run.config().task == "translation" else classification.train_model
     summary = {"kind": spec.kind, "seed": spec.seed, **work(job)}
-    job.folder.finish(summary | {"seconds": round(time.perf_counter() - started, 1)})
+    seconds = round(time.perf_counter() - started, 1)
+    job.folder.finish(summary | {"seconds": seconds, "identity": run.identity()})
+    drop_checkpoints(job.folder)
 
 
 def main(arguments: list[str]) -> int:
     """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
     run, device = Run(Path(arguments[0])), arguments[1]
+    end_with_driver()
     torch.set_num_threads(1)
 
     def report(line: dict[str, Any]) -> None:

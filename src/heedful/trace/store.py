@@ -7,6 +7,7 @@ A row is one output word of one text; in classification `output` is 0. pandas, P
 they are. β itself is the logistic function of `beta_logit`.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from heedful.errors import RunError
+from heedful.errors import DamagedError, RunError
 from heedful.files import write_atomically
 from heedful.measure.ragged import Ragged
+from heedful.seals import check
 from heedful.trace.snapshot import QUANTITIES, Snapshot
 
 
-def write_step(folder: Path, step: int, snapshot: Snapshot) -> None:
-    """Store one step's snapshot as `<folder>/<step>.parquet`."""
+def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
+    """Store one step's snapshot as `<folder>/<step>.parquet`; returns the file's SHA-256."""
     columns = {
         "example": pa.array(snapshot.example),
         "output": pa.array(snapshot.output),
@@ -33,15 +35,24 @@ def write_step(folder: Path, step: int, snapshot: Snapshot) -> None:
         if (values := getattr(snapshot, name)) is not None:
             columns[name] = pa.array(values)
     table = pa.table(columns)
-    write_atomically(folder / f"{step}.parquet", lambda path: pq.write_table(table, path, compression="zstd"))
+    return write_atomically(
+        folder / f"{step}.parquet",
+        lambda path: pq.write_table(table, path, compression="zstd"),
+        size=table.nbytes,
+    )
 
 
 class Trace:
-    """Any recorded quantity at any recorded step of one model's training."""
+    """Any recorded quantity at any recorded step of one model's training.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in folder.glob("*.parquet") if p.stem.isdigit()))
+    checksums: of the files by name, as they were written. A file that has another is refused, and one that is not
+    among them is not looked at; without checksums every file of the folder counts.
+    """
+
+    def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None) -> None:
+        self.folder, self._checksums = folder, dict(checksums or {})
+        names = map(Path, checksums) if checksums else folder.glob("*.parquet")
+        self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in names if p.stem.isdigit()))
         if not self.steps:
             raise RunError(f"{folder}: no recorded steps; the run has not got that far")
 
@@ -86,13 +97,16 @@ class Trace:
         if step not in self.steps:
             raise RunError(f"{self.folder}: step {step} was not recorded; recorded are {list(self.steps)}")
         path = self.folder / f"{step}.parquet"
+        if path.name in self._checksums:
+            check(path, self._checksums[path.name])
+            del self._checksums[path.name]  # once is enough
         try:
             file = pq.ParquetFile(path)
             if name not in file.schema_arrow.names:
                 raise RunError(f"{path}: this model has no {name}")
             column = file.read(columns=[name]).column(name)
         except (pa.ArrowException, OSError) as error:
-            raise RunError(f"{path}: damaged ({error}); delete it and run again") from None
+            raise DamagedError(path, str(error)) from None
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 

@@ -19,8 +19,9 @@ from heedful.papers.published import published_table
 from heedful.papers.snell2021.studies import Corpus, corpora, study_of
 from heedful.papers.tables import exactly
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
+from heedful.studies.model_folder import Recorded
 from heedful.studies.result import AgreementResult, Convention
-from heedful.studies.run import ModelSpec, Recorded
+from heedful.studies.run import ModelSpec
 
 FORM = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
