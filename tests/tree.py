@@ -13,6 +13,7 @@ WIDTH = 112  # of a line
 ROOMS = {
     "": "",
     "data/": "text becomes batches",
+    "data/corpora/": "one module per named corpus",
     "measure/": "arrays become numbers",
     "model/": "scores become predictions",
     "theory/": "what the papers derive",

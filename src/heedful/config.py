@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from heedful.errors import ConfigError
 
 EncoderName = Literal["embedding", "affine", "lstm", "bilstm", "transformer"]
-ScorerName = Literal["mlp", "additive", "dot"]
 ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax15", "entmax"]
 AttentionMode = Literal["learned", "uniform", "frozen", "only"]
 BudgetName = Literal["smoke", "quick", "paper"]
@@ -42,7 +41,7 @@ class ModelConfig:
     encoder: EncoderName = "bilstm"
     hidden: int = 256  # per direction
     layers: int = 1
-    scorer: ScorerName = "mlp"
+    scorer: str = "mlp"  # a name in `model.attention.SCORERS`
     scorer_hidden: int = 256
     scale: float = 1.0  # λ of sunlu2020, Eq. 1: scores are divided by it
     projection: ProjectionName = "softmax"

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 from zlib import error as ZlibError
 
+from heedful.data.corpora.entry import Entry, File
 from heedful.data.corpus import Corpus
-from heedful.data.entries import CATALOG, Entry, File
+from heedful.data.entries import CATALOG
 from heedful.errors import DataError, HeedfulError, MissingExtraError
 from heedful.files import sha256
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpora import Parts
+from heedful.data.corpora.entry import Parts
 from heedful.data.corpus import Split
 from heedful.data.lines import read_lines, read_text
 from heedful.errors import DataError

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry
-from heedful.data.entries import Entry, HubSource
+from heedful.data.corpora.entry import Entry, HubSource
 from heedful.errors import DataError, MissingExtraError
 from heedful.files import sha256
 

@@ -1,5 +1,7 @@
 """Scorers: what makes an attention score a_l of a hidden state h_l, before any projection."""
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -64,16 +66,19 @@ class DotScorer(nn.Module):
         return scores
 
 
+SCORERS: dict[str, Callable[[ModelConfig, int], nn.Module]] = {
+    "mlp": lambda config, width: MLPScorer(width, config.scorer_hidden),
+    "additive": lambda config, width: AdditiveScorer(width, config.scorer_hidden, config.scale),
+    "dot": lambda config, width: DotScorer(width, config.scale),
+}
+
+
 def build_scorer(config: ModelConfig, width: int) -> nn.Module:
     """The scorer a configuration names, for hidden states of the given width.
 
     >>> sum(p.numel() for p in build_scorer(ModelConfig(), width=512).parameters())
     131585
     """
-    if config.scorer == "mlp":
-        return MLPScorer(width, config.scorer_hidden)
-    if config.scorer == "additive":
-        return AdditiveScorer(width, config.scorer_hidden, config.scale)
-    if config.scorer == "dot":
-        return DotScorer(width, config.scale)
-    raise ConfigError(f"scorer {config.scorer!r} is not one of mlp, additive, dot")
+    if config.scorer not in SCORERS:
+        raise ConfigError(f"model.scorer {config.scorer!r} is not one of {', '.join(SCORERS)}")
+    return SCORERS[config.scorer](config, width)

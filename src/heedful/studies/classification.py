@@ -22,6 +22,8 @@ _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform",
 
 def prepare(run: Run, config: StudyConfig, corpus: Corpus) -> None:
     """Number the words, and keep what the models will be given."""
+    with torch.random.fork_rng(devices=[]):
+        AttentionClassifier(config.model, 3, 2)  # settings that no model can have are refused before anything is done
     encoded = encode(
         corpus,
         min_count=config.min_count,
