@@ -10,11 +10,11 @@ from heedful.config import ModelConfig
 from heedful.data.batch import collate
 from heedful.data.tokens import BOS, EOS, EncodedSplit
 from heedful.errors import ConfigError
+from heedful.model.attention import SCORERS
 from heedful.model.classifier import AttentionClassifier, lexical_probe, log_odds, nll, predict
 
 VOCABULARY, CLASSES = 23, 3
 ENCODERS = ("embedding", "affine", "lstm", "bilstm", "transformer")
-SCORERS = ("mlp", "additive", "dot")
 
 
 def texts(*lengths: int, seed: int = 0) -> EncodedSplit:
