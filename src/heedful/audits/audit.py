@@ -167,7 +167,14 @@ def _result(
         rationale_percent=examination.percent,
         scores=found,
         contrasts=differ,
-        verdict=judge(found, differ, headline=headline, layers=network.layers, random_agreement=guessed),
+        verdict=judge(
+            found,
+            differ,
+            headline=headline,
+            layers=network.layers,
+            random_agreement=guessed,
+            searched=examination.settings.adversary_steps,
+        ),
         examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
     )
 

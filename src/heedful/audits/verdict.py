@@ -13,6 +13,7 @@ MOVES = 0.05  # total variation of predictions under permuted attention from whi
 FAR = math.log(2) / 2  # Jensen–Shannon divergence from which another map is another explanation
 NEGLIGIBLE_TAU = 0.05  # an agreement that surely lies below this is none
 NEGLIGIBLE_DROP = 0.01  # so is a fall in probability
+FULL_SEARCH = 100  # steps that a search for another attention needs before its failure means anything
 FEWEST = 5  # texts that a mean needs before its interval means anything
 
 
@@ -23,8 +24,11 @@ def judge(
     headline: str,
     layers: int,
     random_agreement: float,
+    searched: int = FULL_SEARCH,
 ) -> Verdict:
     """Answer the fixed questions and say in one sentence what follows; each answer is drawn from its numbers alone.
+
+    searched: for how many steps another attention was looked for.
 
     >>> judge((), (), headline="layer 1", layers=1, random_agreement=0.2).questions[0].answer
     'unclear'
@@ -35,7 +39,7 @@ def judge(
         _agrees(of, random_agreement),
         _trained(of),
         _needs(of),
-        _another(of),
+        _another(of, searched),
         _layers(of, layers),
     )
     return Verdict(what_may_be_said(*(question.answer for question in questions)), questions)
@@ -146,11 +150,16 @@ def _needs(of: _Evidence) -> Question:
     return _answered(question, of.contrast("comprehensiveness", RANDOM), unasked, answer)
 
 
-def _another(of: _Evidence) -> Question:
+def _another(of: _Evidence, searched: int) -> Question:
+    """A short search can find another attention, but not show that there is none."""
+
     def answer(jsd: Estimate) -> tuple[Answer, str]:
-        return beyond(jsd, FAR), (
+        found = beyond(jsd, FAR)
+        short = found == "no" and searched < FULL_SEARCH
+        return "unclear" if short else found, (
             f"maps were found that give the same prediction and diverge by {_shown(jsd)} nats (at most "
             f"{math.log(2):.3f}); asked is more than {FAR:.3f}"
+            + (f"; the search had {searched} steps, and a no needs {FULL_SEARCH}" if short else "")
         )
 
     unasked = "no other attention could be put into the model"

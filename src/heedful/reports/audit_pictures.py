@@ -37,9 +37,9 @@ def grid_picture(grid: HeadGrid) -> str:
     """τ of every head of every layer, blue above 0 and orange below, as a file of its own."""
     colours = shade_colours()
     heads = len(grid.rows[0][1]) - 1
-    parts = [Markup('<text class="name" x="0" y="14">τ with {}</text>').format(grid.against)]
+    parts = [Markup('<text class="name" x="0" y="14">τ of every head with {}</text>').format(grid.against)]
     for column in range(heads + 1):
-        name = "mean" if column == heads else f"head {column + 1}"
+        name = "mean" if column == heads else f"{column + 1}"
         parts.append(_text(_x(column, heads) + _CELL / 2, _TOP - 8, name, "soft"))
     for row, (layer, cells) in enumerate(grid.rows):
         y = _TOP + row * _ROW
