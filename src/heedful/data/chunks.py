@@ -2,15 +2,15 @@
 
 import csv
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from heedful.config import TaskName
 from heedful.data.columns import choose, texts_and_names
-from heedful.data.lines import open_bytes, reason, regular, unreadable
+from heedful.data.lines import open_bytes, reason, refuse_bomb, regular, unreadable
 from heedful.data.pairs import sides_of_table
 from heedful.data.readers import MISSING, Table, as_object, format_of, listed, shown
 from heedful.errors import DataError
@@ -18,6 +18,7 @@ from heedful.errors import DataError
 ROWS = 50_000  # in a chunk
 BYTES = 1 << 26  # and no more than these
 LONGEST = 1 << 24  # bytes of a line
+BYTES_AT_ONCE = 1 << 20  # of a line, after which it is asked what the file unpacks to
 
 
 class QuoteError(DataError):
@@ -216,7 +217,7 @@ def _columns(of: Streamed, names: list[str]) -> tuple[int, int]:
     return names.index(of.first), names.index(of.second)
 
 
-def _records(of: Streamed) -> Iterator[tuple[int, list[str]]]:
+def _records(of: Streamed) -> Generator[tuple[int, list[str]], None, None]:
     """The header's names, then each row that is not blank, with the line on which it begins."""
     limit = csv.field_size_limit(LONGEST)
     try:
@@ -226,7 +227,7 @@ def _records(of: Streamed) -> Iterator[tuple[int, list[str]]]:
                 raise DataError(f"{of.path}: the file is empty; it needs a header and rows")
             tabs = format_of(of.path) == ".tsv"
             delimiter = "\t" if tabs else next((mark for mark in ",;\t" if mark in begun), ",")
-            quoting = csv.QUOTE_MINIMAL if of.quoted else csv.QUOTE_NONE
+            quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if of.quoted else csv.QUOTE_NONE
             reader = csv.reader(_again(begun, texts), delimiter=delimiter, quoting=quoting, strict=True)
             start, named = 1, False
             while True:
@@ -311,13 +312,17 @@ def _parquet_beginning(path: Path) -> Table:
     return Table(str(path), columns, list(range(1, len(next(iter(columns.values()), [])) + 1)), "row")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path) -> Generator[bytes, None, None]:
     """The lines of a file with their ends, the byte-order mark taken off; one that is too long is refused."""
     with open_bytes(path) as file:
-        number = 0
+        number, total = 0, 0
         try:
+            size = path.stat().st_size
             while line := file.readline(LONGEST):
                 number += 1
+                total += len(line)
+                if not number % 10_000 or len(line) > BYTES_AT_ONCE:
+                    refuse_bomb(path, size, total)
                 if len(line) == LONGEST and not line.endswith(b"\n"):
                     raise DataError(
                         f"{path}:{number}: this line has more than {LONGEST:,} bytes; give one sentence a line"
@@ -327,7 +332,7 @@ def _lines(path: Path) -> Iterator[bytes]:
             raise unreadable(path, error) from error
 
 
-def _text_stream(path: Path) -> Iterator[str]:
+def _text_stream(path: Path) -> Generator[str, None, None]:
     for number, line in enumerate(_lines(path), start=1):
         yield _decoded(path, line, number)
 
