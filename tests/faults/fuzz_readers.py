@@ -156,7 +156,11 @@ GOLD = {
 
 
 def _span(start: Any, end: Any, **more: Any) -> dict[str, Any]:
-    return {"annotation_id": "one", "classification": "NEG", "evidences": [[{"start_token": start, "end_token": end}]]} | more
+    return {
+        "annotation_id": "one",
+        "classification": "NEG",
+        "evidences": [[{"start_token": start, "end_token": end}]],
+    } | more
 
 
 RATIONALES: dict[str, list[Any]] = {

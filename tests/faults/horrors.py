@@ -95,7 +95,9 @@ def contents(kind: str) -> Iterator[tuple[str, bytes]]:
 
 def _labelled(kind: str, labels: list[str]) -> bytes:
     mark = "," if kind == "csv" else "\t"
-    return "".join([f"text{mark}label\n", *(f"text number {i}{mark}{label}\n" for i, label in enumerate(labels))]).encode()
+    return "".join(
+        [f"text{mark}label\n", *(f"text number {i}{mark}{label}\n" for i, label in enumerate(labels))]
+    ).encode()
 
 
 def mutated(good: bytes, draw: random.Random) -> bytes:

@@ -55,7 +55,9 @@ def parse_links(line: str, *, first: int = 0, where: str = "") -> Alignment:
     for item in line.split():
         match = _LINK.fullmatch(item)
         if match is None:
-            raise DataError(f"{where or 'alignment'}: {item!r} is not a link; links are i-j (sure) or ipj (possible)")
+            raise DataError(
+                f"{where or 'alignment'}: {item[:40]!r} is not a link; links are i-j (sure) or ipj (possible)"
+            )
         link = int(match[1]) - first, int(match[3]) - first
         if min(link) < 0:
             raise DataError(f"{where or 'alignment'}: {item!r} counts from 0; pass first=0")
