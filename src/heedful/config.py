@@ -320,7 +320,7 @@ def known(name: str, names: Iterable[str], where: str) -> None:
     if name not in names:
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
-        raise ConfigError(f"{where}: unknown setting {name!r}; {hint}")
+        raise ConfigError(f"{where}: unknown setting {_short(repr(name))}; {hint}")
 
 
 def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
