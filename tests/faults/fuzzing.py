@@ -14,7 +14,8 @@ from typing import Any
 
 from heedful.errors import HeedfulError
 
-SECONDS = 60  # until an input counts as one that hangs; the machine may be busy
+SECONDS, PATIENCE = 60, 600  # of CPU time and by the clock, until an input counts as one that hangs
+LENGTH = 9000  # characters of an error; a path may have four thousand
 MEMORY = 3 << 30  # bytes of address space that reading one input may take
 
 
@@ -43,7 +44,7 @@ class Tally:
             self.refused += 1
             said = str(error)
             self.messages.setdefault(said, what)
-            if not said.strip() or len(said) > 3000:
+            if not said.strip() or len(said) > LENGTH:
                 self.failures.append(f"{what}: an error of {len(said)} characters: {said[:300]}")
             elif place is not None and place not in said:
                 self.failures.append(f"{what}: the error does not name {place}: {said[:300]}")
@@ -75,15 +76,18 @@ def limited() -> Iterator[None]:
         raise HangError(f"longer than {SECONDS} s")
 
     resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, hard))
-    before = signal.signal(signal.SIGALRM, stop) if watched else None
+    before = [signal.signal(kind, stop) for kind in (signal.SIGALRM, signal.SIGPROF)] if watched else []
     if watched:
-        signal.alarm(SECONDS)
+        signal.alarm(PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
         if watched:
             signal.alarm(0)
-            signal.signal(signal.SIGALRM, before)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            for kind, handler in zip((signal.SIGALRM, signal.SIGPROF), before, strict=True):
+                signal.signal(kind, handler)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

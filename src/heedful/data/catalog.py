@@ -65,7 +65,7 @@ def data_directory() -> Path:
     """
     mirror = os.environ.get("HEEDFUL_DATA")
     if mirror:
-        return Path(mirror).expanduser()
+        return Path(os.path.expanduser(mirror))
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
 

@@ -1,6 +1,7 @@
 """A file larger than memory, some rows at a time: sentence pairs or labelled texts, each row with its place."""
 
 import csv
+import os
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -100,9 +101,9 @@ def streamed(
     data: str | Path, target: str | Path | None = None, *, task: TaskName, first: str | None, second: str | None
 ) -> Streamed:
     """What is to be read, its columns found and checked by a look at the first rows."""
-    path = regular(Path(data).expanduser())
+    path = regular(Path(os.path.expanduser(data)))
     if target is not None:
-        return Streamed("translation", path, regular(Path(target).expanduser()))
+        return Streamed("translation", path, regular(Path(os.path.expanduser(target))))
     if format_of(path) is None:
         raise DataError(
             f"{path}: this format is not read piece by piece; give .csv, .tsv, .jsonl (each also .gz), .parquet, "
@@ -380,7 +381,7 @@ def is_large(data: Any, target: Any, above: int) -> bool:
     total = 0
     for given in (data, target):
         if isinstance(given, str | Path):
-            path = Path(given).expanduser()
+            path = Path(os.path.expanduser(given))
             try:
                 total += path.stat().st_size * (4 if path.suffix.lower() == ".gz" else 1) if path.is_file() else 0
             except (OSError, ValueError):

@@ -54,8 +54,11 @@ def is_eraser(folder: Path) -> bool:
     >>> is_eraser(Path("nowhere"))
     False
     """
-    has_docs = (folder / "docs").is_dir() or (folder / "docs.tar.gz").is_file()
-    return has_docs and any(_annotations(folder, part).is_file() for part in PARTS)
+    try:
+        has_docs = (folder / "docs").is_dir() or (folder / "docs.tar.gz").is_file()
+        return has_docs and any(_annotations(folder, part).is_file() for part in PARTS)
+    except (OSError, ValueError):  # no name of a folder
+        return False
 
 
 def read_marked(folder: Path, part: str) -> Marked:

@@ -50,7 +50,9 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.words[: len(SPECIALS)] != SPECIALS:
-            raise DataError(f"a vocabulary begins with {', '.join(SPECIALS)}, this one with {str(self.words[:4])[:100]}")
+            raise DataError(
+                f"a vocabulary begins with {', '.join(SPECIALS)}, this one with {str(self.words[:4])[:100]}"
+            )
         if len(set(self.words)) != len(self.words):
             raise DataError("a vocabulary holds each word once, this one repeats some")
 
