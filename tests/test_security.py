@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heedful.api import run_name
+from heedful.data.catalog import check
 from heedful.data.eraser import read_marked
 from heedful.errors import DataError
 from tests.faults.horrors import bomb
@@ -139,3 +140,14 @@ def test_pages_of_words_are_made_by_a_template_that_escapes():
             text = path.read_text("utf-8")
             assert "eval(" not in text, path
             assert 'src="http' not in text, path
+
+
+@pytest.mark.parametrize(
+    "listed", ["", "# nothing\n", "0" * 64 + "  ../../etc/passwd\n", "0" * 64 + "  /etc/passwd\n", "x"]
+)
+def test_a_list_of_checksums_that_vouches_for_nothing(tmp_path, monkeypatch, listed):
+    monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path))
+    (tmp_path / "sst").mkdir()
+    (tmp_path / "sst" / "SHA256SUMS").write_text(listed)
+    with pytest.raises(DataError, match="SHA256SUMS"):
+        check("sst")

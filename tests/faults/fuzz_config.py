@@ -13,7 +13,8 @@ from tests.faults.fuzzing import Tally
 GOOD = to_toml(StudyConfig("sst")).encode()
 VALUES: tuple[Any, ...] = (
     0, -1, 1, 2**63, -(2**63), 10**400, 0.0, -0.5, 1e-320, 1e308, float("inf"), float("-inf"), float("nan"), "", "x",
-    "../../etc/passwd", "\0", "\ud800", "9" * 5000, True, False, None, [], [[]], [1, "a"], [0, 0], [-1, -2], {}, {"a": 1},
+    "../../etc/passwd", "\0", "\ud800", "9" * 5000, True, False, None, [], [[]], [1, "a"], [0, 0], [-1, -2], {},
+    {"a": 1},
     {"steps": -5}, [float("nan")] * 3, (3, 2, 1), list(range(3)),
 )  # fmt: skip
 KINDS = (StudyConfig, ModelConfig, TrainConfig, StudyResult)
