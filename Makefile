@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test lint tree bench clean
+.PHONY: audit-dependencies install demo test lint tree bench clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -21,6 +21,10 @@ tree: .venv/dev
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.scale
+
+audit-dependencies: .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 install: .venv/dev
 

@@ -1,5 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -399,12 +400,12 @@ def place_named(name: str) -> "Place":
 
 
 def run_name(data: str) -> str:
-    """A folder name for a corpus or file: its name without folder and endings.
+    """A folder name for a corpus or file: its name without folder and endings, and never a way out of the folder.
 
-    >>> run_name("some/where/reviews.csv.gz"), run_name("sst")
-    ('reviews', 'sst')
+    >>> run_name("some/where/reviews.csv.gz"), run_name("sst"), run_name("../.."), run_name("a\\0b:c")
+    ('reviews', 'sst', 'study', 'a-b-c')
     """
-    return Path(data).name.split(".")[0].replace(":", "-") or "study"
+    return re.sub(r"[^\w+&()\[\] -]", "-", Path(data).name.split(".")[0])[:100].strip() or "study"
 
 
 def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:

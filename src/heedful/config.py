@@ -26,11 +26,20 @@ T = TypeVar("T")
 
 def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
     if not holds:
-        raise ConfigError(f"{name} is {value!r}; it must be {wanted}")
+        raise ConfigError(f"{name} is {_short(repr(value))}; it must be {wanted}")
 
+
+LARGEST = 1 << 24  # bytes of a file of settings
+WIDEST, DEEPEST, LONGEST = 1 << 16, 100, 10**8  # units, layers or heads, steps: beyond these is a slip of the hand
 
 # A setting that came after results were stored; see `content`.
 LATER = {"later": True}
+
+
+def _require_sizes(config: Any, table: str, **most: int) -> None:
+    for name, limit in most.items():
+        value = getattr(config, name)
+        _require(1 <= value <= limit, f"{table}.{name}", value, f"1 or more, and at most {limit:,}")
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,12 @@ class ModelConfig:
     orthogonality: float = field(default=0.0, metadata=LATER)
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "hidden", "layers", "scorer_hidden"):
-            _require(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "1 or more")
+        _require_sizes(self, "model", embedding=WIDEST, hidden=WIDEST, layers=DEEPEST, scorer_hidden=WIDEST)
         _require(0 <= self.dropout < 1, "model.dropout", self.dropout, "at least 0 and below 1")
-        _require(self.scale > 0, "model.scale", self.scale, "above 0")
+        _require(0 < self.scale < math.inf, "model.scale", self.scale, "above 0 and finite")
+        for name in ("projection_parameter", "embedding_range", "orthogonality"):
+            value = getattr(self, name)
+            _require(value is None or math.isfinite(value), f"model.{name}", value, "a finite number")
         _require(
             self.orthogonality == 0 or (self.orthogonality > 0 and self.scorer == "dot"),
             "model.orthogonality",
@@ -88,10 +99,10 @@ class TranslatorConfig:
     embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "hidden", "layers", "heads"):
-            _require(getattr(self, name) >= 1, f"translator.{name}", getattr(self, name), "1 or more")
+        _require_sizes(self, "translator", embedding=WIDEST, hidden=WIDEST, layers=DEEPEST, heads=DEEPEST)
         _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
-        _require(self.embedding_scale > 0, "translator.embedding_scale", self.embedding_scale, "above 0")
+        scale = self.embedding_scale
+        _require(0 < scale < math.inf, "translator.embedding_scale", scale, "above 0 and finite")
 
 
 @dataclass(frozen=True)
@@ -110,10 +121,12 @@ class TrainConfig:
     evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
 
     def __post_init__(self) -> None:
-        _require(self.steps >= 0, "train.steps", self.steps, "0 or more")
-        _require(self.batch_size >= 1, "train.batch_size", self.batch_size, "1 or more")
-        _require(self.learning_rate > 0, "train.learning_rate", self.learning_rate, "above 0")
-        _require(self.attention_rate > 0, "train.attention_rate", self.attention_rate, "above 0")
+        _require(0 <= self.steps <= LONGEST, "train.steps", self.steps, f"0 or more, and at most {LONGEST:,}")
+        _require_sizes(self, "train", batch_size=WIDEST)
+        for name in ("learning_rate", "attention_rate"):
+            value = getattr(self, name)
+            _require(0 < value < math.inf, f"train.{name}", value, "above 0 and finite")
+        _require(0 <= self.weight_decay < math.inf, "train.weight_decay", self.weight_decay, "0 or more and finite")
         rising = all(a < b for a, b in zip(self.evaluate_at, self.evaluate_at[1:], strict=False))
         inside = all(0 <= step <= self.steps for step in self.evaluate_at)
         _require(
@@ -130,6 +143,7 @@ class TrainConfig:
         (0, 10, 50, 100, 120)
         """
         total = self.steps if steps is None else steps
+        _require(0 <= total <= LONGEST, "train.steps", total, f"0 or more, and at most {LONGEST:,}")
         beyond = range(self.evaluate_at[-1], total, 250)
         at = {step for step in (*self.evaluate_at, *beyond) if step < total} | {total}
         rate = self.learning_rate if learning_rate is None else learning_rate
@@ -179,8 +193,10 @@ class StudyConfig:
             self.seeds,
             "two or more different seeds: ξ and the cross convention compare seeds",
         )
-        for name in ("min_count", "max_length", "subwords"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
+        _require(all(0 <= seed < 2**32 for seed in self.seeds), "seeds", self.seeds, "from 0 to 2³² − 1 each")
+        for name in ("min_count", "max_length", "subwords", "max_train", "max_validation"):
+            value = getattr(self, name)
+            _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
 
 
@@ -191,7 +207,7 @@ def digest(config: Any) -> str:
     True
     """
     plain = json.dumps(content(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(plain.encode()).hexdigest()
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def content(value: Any) -> Any:
@@ -242,13 +258,15 @@ def from_toml(kind: type[T], path: Path) -> T:
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file, with the file named in every error."""
     try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: not a file; settings are read from a TOML file")
+        if path.stat().st_size > LARGEST:
+            raise ConfigError(f"{path}: {path.stat().st_size:,} bytes are too many for settings; is it the right file?")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
+        raise ConfigError(f"{path}: no such file; check its name and folder") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{_short(str(path))}: not TOML that can be read: {_short(str(error))}") from None
 
 
 def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "config") -> T:
@@ -267,7 +285,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
         values[key] = _coerce(value, hints[key], f"{where}: {key}")
     try:
         return kind(**values)
-    except TypeError as error:
+    except (ConfigError, TypeError) as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
@@ -302,7 +320,7 @@ def known(name: str, names: Iterable[str], where: str) -> None:
     if name not in names:
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
-        raise ConfigError(f"{where}: unknown setting {name!r}; {hint}")
+        raise ConfigError(f"{where}: unknown setting {_short(repr(name))}; {hint}")
 
 
 def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
@@ -332,7 +350,7 @@ def _coerce(value: Any, kind: Any, where: str) -> Any:
     if origin is Literal:
         if value in options:
             return value
-        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(repr, options))}")
+        raise ConfigError(f"{where}: {_short(repr(value))} is not one of {', '.join(map(repr, options))}")
     if origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_coerce(v, options[0], where) for v in value)
@@ -341,13 +359,20 @@ def _coerce(value: Any, kind: Any, where: str) -> Any:
     elif kind is float and value is None:
         return math.nan  # JSON has no NaN: null stands for it
     elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ConfigError(f"{where}: {_short(repr(value))} is too large a number") from None
     elif origin is dict and isinstance(value, Mapping):
         return dict(value)
     elif kind in (int, str, bool) and type(value) is kind:
         return value
     wanted = "a list" if origin is tuple else "a table" if is_dataclass(kind) else f"of type {kind.__name__}"
-    raise ConfigError(f"{where}: {value!r} must be {wanted}")
+    raise ConfigError(f"{where}: {_short(repr(value))} must be {wanted}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
 
 
 def toml_value(value: Any) -> str:

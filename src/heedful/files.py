@@ -97,17 +97,29 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with the file named in every error."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunError(f"{path}: no such file") from None
-    except OSError as error:
-        raise DamagedError(path, f"it cannot be read: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedError(path, f"not JSON: {error}") from None
+    content = json_in(path)
     if not isinstance(content, dict):
         raise DamagedError(path, "not a JSON object")
     return content
+
+
+def json_in(path: Path) -> Any:
+    """Whatever JSON a file holds, with the file named in every error; a pipe or device is not waited for.
+
+    >>> json_in(Path("/dev/zero"))
+    Traceback (most recent call last):
+    heedful.errors.DamagedError: /dev/zero: damaged (it is not a file)...
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise DamagedError(path, "it is not a file")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DamagedError(Path(str(path)[:300]), f"it cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(Path(str(path)[:300]), f"not JSON: {str(error)[:200]}") from None
 
 
 def sha256(path: Path) -> str:

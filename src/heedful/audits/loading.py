@@ -1,6 +1,7 @@
 """A Hugging Face model and its tokeniser, from a folder, the Hub or the caller's hands; errors in plain words."""
 
 import copy
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,7 @@ def _transformers() -> Any:
 
 def _place(model: str | Path) -> str:
     """A folder that holds a model, or what can only be a Hub id: a name, or two with a stroke between them."""
-    folder = Path(model).expanduser()
+    folder = Path(os.path.expanduser(model))
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise DataError(f"{model}: the folder has no config.json; one is written by model.save_pretrained(folder)")

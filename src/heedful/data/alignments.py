@@ -8,6 +8,7 @@ from pathlib import Path
 from heedful.data.lines import read_lines
 from heedful.errors import DataError
 
+MOST_SENTENCES = 1_000_000
 Link = tuple[int, int]  # source position, target position, both from 0
 
 
@@ -55,7 +56,9 @@ def parse_links(line: str, *, first: int = 0, where: str = "") -> Alignment:
     for item in line.split():
         match = _LINK.fullmatch(item)
         if match is None:
-            raise DataError(f"{where or 'alignment'}: {item!r} is not a link; links are i-j (sure) or ipj (possible)")
+            raise DataError(
+                f"{where or 'alignment'}: {item[:40]!r} is not a link; links are i-j (sure) or ipj (possible)"
+            )
         link = int(match[1]) - first, int(match[3]) - first
         if min(link) < 0:
             raise DataError(f"{where or 'alignment'}: {item!r} counts from 0; pass first=0")
@@ -113,8 +116,10 @@ def _naacl(path: Path, lines: list[str], first: int | None) -> tuple[Alignment, 
     for n, line in enumerate(lines, start=1):
         match = _NAACL.fullmatch(line.strip())
         if match is not None:
-            if int(match[1]) < 1:
-                raise DataError(f"{path}:{n}: sentences count from 1")
+            if not 1 <= int(match[1]) <= MOST_SENTENCES:
+                raise DataError(
+                    f"{path}:{n}: sentence {match[1]}; sentences count from 1 to {MOST_SENTENCES:,} at most"
+                )
             rows.append((n, int(match[1]), int(match[2]), int(match[3]), match[4] or "S"))
     base = _base([str(position) for row in rows for position in row[2:4]]) if first is None else first
     links: list[tuple[set[Link], set[Link]]] = [(set(), set()) for _ in range(max(row[1] for row in rows))]

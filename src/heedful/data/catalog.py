@@ -65,7 +65,7 @@ def data_directory() -> Path:
     """
     mirror = os.environ.get("HEEDFUL_DATA")
     if mirror:
-        return Path(mirror).expanduser()
+        return Path(os.path.expanduser(mirror))
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
 
@@ -170,11 +170,15 @@ def _expected(wanted: Entry, root: Path) -> tuple[File, ...]:
         return wanted.files
     try:
         lines = [line.split(maxsplit=1) for line in sums.read_text("utf-8").splitlines() if not line.startswith("#")]
+        if not lines or any(".." in Path(path).parts or path.startswith("/") for _, path in lines):
+            raise ValueError("it names no file, or one outside its folder")
         return tuple(
             File(f"{wanted.folder}/{path}", digest, _size(root / wanted.folder / path)) for digest, path in lines
         )
-    except ValueError as error:
-        raise DataError(f"{sums}: this is not a list of checksums and file names: {error}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{sums}: this is not a list of checksums and file names ({error}); fetch again with --force"
+        ) from error
 
 
 def _fetched(wanted: Entry, root: Path) -> tuple[str, ...]:

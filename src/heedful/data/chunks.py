@@ -1,16 +1,17 @@
 """A file larger than memory, some rows at a time: sentence pairs or labelled texts, each row with its place."""
 
 import csv
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from heedful.config import TaskName
 from heedful.data.columns import choose, texts_and_names
-from heedful.data.lines import open_bytes, reason, regular, unreadable
+from heedful.data.lines import open_bytes, reason, refuse_bomb, regular, unreadable
 from heedful.data.pairs import sides_of_table
 from heedful.data.readers import MISSING, Table, as_object, format_of, listed, shown
 from heedful.errors import DataError
@@ -18,6 +19,7 @@ from heedful.errors import DataError
 ROWS = 50_000  # in a chunk
 BYTES = 1 << 26  # and no more than these
 LONGEST = 1 << 24  # bytes of a line
+BYTES_AT_ONCE = 1 << 20  # of a line, after which it is asked what the file unpacks to
 
 
 class QuoteError(DataError):
@@ -99,9 +101,9 @@ def streamed(
     data: str | Path, target: str | Path | None = None, *, task: TaskName, first: str | None, second: str | None
 ) -> Streamed:
     """What is to be read, its columns found and checked by a look at the first rows."""
-    path = regular(Path(data).expanduser())
+    path = regular(Path(os.path.expanduser(data)))
     if target is not None:
-        return Streamed("translation", path, regular(Path(target).expanduser()))
+        return Streamed("translation", path, regular(Path(os.path.expanduser(target))))
     if format_of(path) is None:
         raise DataError(
             f"{path}: this format is not read piece by piece; give .csv, .tsv, .jsonl (each also .gz), .parquet, "
@@ -216,7 +218,7 @@ def _columns(of: Streamed, names: list[str]) -> tuple[int, int]:
     return names.index(of.first), names.index(of.second)
 
 
-def _records(of: Streamed) -> Iterator[tuple[int, list[str]]]:
+def _records(of: Streamed) -> Generator[tuple[int, list[str]], None, None]:
     """The header's names, then each row that is not blank, with the line on which it begins."""
     limit = csv.field_size_limit(LONGEST)
     try:
@@ -226,7 +228,7 @@ def _records(of: Streamed) -> Iterator[tuple[int, list[str]]]:
                 raise DataError(f"{of.path}: the file is empty; it needs a header and rows")
             tabs = format_of(of.path) == ".tsv"
             delimiter = "\t" if tabs else next((mark for mark in ",;\t" if mark in begun), ",")
-            quoting = csv.QUOTE_MINIMAL if of.quoted else csv.QUOTE_NONE
+            quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if of.quoted else csv.QUOTE_NONE
             reader = csv.reader(_again(begun, texts), delimiter=delimiter, quoting=quoting, strict=True)
             start, named = 1, False
             while True:
@@ -311,13 +313,17 @@ def _parquet_beginning(path: Path) -> Table:
     return Table(str(path), columns, list(range(1, len(next(iter(columns.values()), [])) + 1)), "row")
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def _lines(path: Path) -> Generator[bytes, None, None]:
     """The lines of a file with their ends, the byte-order mark taken off; one that is too long is refused."""
     with open_bytes(path) as file:
-        number = 0
+        number, total = 0, 0
         try:
+            size = path.stat().st_size
             while line := file.readline(LONGEST):
                 number += 1
+                total += len(line)
+                if not number % 10_000 or len(line) > BYTES_AT_ONCE:
+                    refuse_bomb(path, size, total)
                 if len(line) == LONGEST and not line.endswith(b"\n"):
                     raise DataError(
                         f"{path}:{number}: this line has more than {LONGEST:,} bytes; give one sentence a line"
@@ -327,7 +333,7 @@ def _lines(path: Path) -> Iterator[bytes]:
             raise unreadable(path, error) from error
 
 
-def _text_stream(path: Path) -> Iterator[str]:
+def _text_stream(path: Path) -> Generator[str, None, None]:
     for number, line in enumerate(_lines(path), start=1):
         yield _decoded(path, line, number)
 
@@ -375,7 +381,7 @@ def is_large(data: Any, target: Any, above: int) -> bool:
     total = 0
     for given in (data, target):
         if isinstance(given, str | Path):
-            path = Path(given).expanduser()
+            path = Path(os.path.expanduser(given))
             try:
                 total += path.stat().st_size * (4 if path.suffix.lower() == ".gz" else 1) if path.is_file() else 0
             except (OSError, ValueError):

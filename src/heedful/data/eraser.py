@@ -6,6 +6,7 @@ the same gzipped) hold a label and spans of words for each.
 
 import json
 import tarfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from heedful.data.corpora.entry import Parts
 from heedful.data.corpus import Split
-from heedful.data.lines import read_lines, read_text
+from heedful.data.lines import read_lines, read_text, reason, refuse_bomb, unreadable
 from heedful.errors import DataError
 
 PARTS = ("train", "val", "test")
@@ -53,8 +54,11 @@ def is_eraser(folder: Path) -> bool:
     >>> is_eraser(Path("nowhere"))
     False
     """
-    has_docs = (folder / "docs").is_dir() or (folder / "docs.tar.gz").is_file()
-    return has_docs and any(_annotations(folder, part).is_file() for part in PARTS)
+    try:
+        has_docs = (folder / "docs").is_dir() or (folder / "docs.tar.gz").is_file()
+        return has_docs and any(_annotations(folder, part).is_file() for part in PARTS)
+    except (OSError, ValueError):  # no name of a folder
+        return False
 
 
 def read_marked(folder: Path, part: str) -> Marked:
@@ -71,8 +75,9 @@ def read_marked(folder: Path, part: str) -> Marked:
     for number, line in enumerate(read_lines(path), 1):
         try:
             rows.append(_row(json.loads(line), documents))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}, line {number}: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            said = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
+            raise DataError(f"{path}:{number}: {said}; each line is a JSON object as in ERASER") from None
     texts, labels, spans, ids = zip(*rows, strict=True) if rows else ((), (), (), ())
     return Marked(texts, labels, spans, ids)
 
@@ -94,13 +99,25 @@ def _annotations(folder: Path, part: str) -> Path:
 def _documents(folder: Path) -> Mapping[str, str]:
     if (folder / "docs").is_dir():
         return {path.name: read_text(path) for path in sorted((folder / "docs").iterdir()) if path.is_file()}
-    with tarfile.open(folder / "docs.tar.gz") as archive:
-        found = {}
-        for member in archive:
-            content = archive.extractfile(member) if member.isfile() else None
-            if content is not None:
+    return _unpacked(folder / "docs.tar.gz")
+
+
+def _unpacked(path: Path) -> Mapping[str, str]:
+    """The texts of an archive, read and never written out; links and devices are passed over."""
+    found, total = {}, 0
+    try:
+        size = path.stat().st_size
+        with tarfile.open(path) as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.isfile() else None
+                if content is None:
+                    continue
+                total += member.size
+                refuse_bomb(path, size, total)
                 found[Path(member.name).name] = content.read().decode("utf-8")
-        return found
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
+        raise unreadable(path, error) from error
+    return found
 
 
 def _row(row: Mapping[str, object], documents: Mapping[str, str]) -> tuple[str, str, tuple[Span, ...], str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful.errors import DataError
 
 LARGEST = 1 << 30  # bytes that are read at once
-BOMB_RATIO, BOMB_BYTES = 200, 1 << 26  # no text packs so well
+BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # no text packs so well
 _PIECE = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -115,6 +115,20 @@ def unreadable(path: Path, error: BaseException) -> DataError:
     return DataError(f"{path}: cannot be read: {reason(error) or type(error).__name__}{advice}")
 
 
+def refuse_bomb(path: Path, size: int, unpacked: int) -> None:
+    """Refuse a packed file of `size` bytes that has become so much larger as no text does.
+
+    >>> refuse_bomb(Path("a.gz"), 1000, 1 << 25)
+    Traceback (most recent call last):
+    heedful.errors.DataError: a.gz: 1,000 bytes unpack to more than 33,554,431, as no text does; unpack it yourself ...
+    """
+    if is_packed(path) and unpacked > max(BOMB_BYTES, BOMB_RATIO * size):
+        raise DataError(
+            f"{path}: {size:,} bytes unpack to more than {unpacked - 1:,}, as no text does; "
+            "unpack it yourself if it is what it should be"
+        )
+
+
 def _content(path: Path) -> bytes:
     with open_bytes(path) as file:
         try:
@@ -128,11 +142,7 @@ def _content(path: Path) -> bytes:
                         f"{path}: more than {LARGEST / (1 << 30):.3g} GiB, which is not read at once; give a part "
                         "of it, or count it piece by piece: heedful preflight --stream"
                     )
-                if is_packed(path) and total > max(BOMB_BYTES, BOMB_RATIO * size):
-                    raise DataError(
-                        f"{path}: {size:,} bytes unpack to more than {total:,}, as no text does; "
-                        "unpack it yourself if it is what it should be"
-                    )
+                refuse_bomb(path, size, total)
                 parts.append(part)
             return b"".join(parts)
         except (OSError, EOFError, zlib.error) as error:

@@ -1,5 +1,6 @@
 """Whatever a user calls data becomes a `Corpus`: a name, a file, or a `datasets.Dataset`."""
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,7 @@ def _no_options(name: str, **options: object) -> None:
 
 
 def _existing(data: str | Path) -> Path:
-    path = Path(data).expanduser()
+    path = Path(os.path.expanduser(data))
     try:
         if path.is_file():
             return path

@@ -1,6 +1,7 @@
 """Sentence pairs in three splits, from two files, a table, a `datasets.Dataset`, or a name."""
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -163,9 +164,9 @@ def _named(name: str, *, size: int | None, seed: int) -> ParallelCorpus | None:
 
 
 def _read(first: str | Path, second: str | Path | None, columns: tuple[str | None, str | None], drop: bool) -> Pairs:
-    path = Path(first).expanduser()
+    path = Path(os.path.expanduser(first))
     if second is not None:
-        return pairs_of_files(path, Path(second).expanduser(), drop_numerical=drop)
+        return pairs_of_files(path, Path(os.path.expanduser(second)), drop_numerical=drop)
     if format_of(path) is None:
         raise DataError(
             f"{path}: one text file is half a corpus; give the file of the other side too, "

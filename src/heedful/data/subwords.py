@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heedful.data.alignments import Alignment, parse_links
 from heedful.data.ids import Ids, offsets_of
+from heedful.data.lines import reason, regular
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.tokens import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError
@@ -169,21 +170,24 @@ class EncodedPairs:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
+            table = pq.read_table(regular(path))
             lists = {
                 name: table[name].combine_chunks() for name in ("source", "target", "source_words", "target_words")
             }
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise DataError(f"{path}: cannot be read as encoded pairs: {error}") from error
-        source, target = (
-            Ids(lists[side].flatten().to_numpy(), offsets_of(lists[side].value_lengths().to_numpy().astype(np.int64)))
-            for side in ("source", "target")
-        )
-        gold = None
-        if "alignment" in table.column_names:
-            gold = tuple(parse_links(line, where=str(path)) for line in table["alignment"].to_pylist())
-        source_words, target_words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
-        return cls(source, target, source_words, target_words, gold)
+            source, target = (
+                Ids(
+                    lists[side].flatten().to_numpy(),
+                    offsets_of(lists[side].value_lengths().to_numpy().astype(np.int64)),
+                )
+                for side in ("source", "target")
+            )
+            gold = None
+            if "alignment" in table.column_names:
+                gold = tuple(parse_links(str(line), where=str(path)) for line in table["alignment"].to_pylist())
+            source_words, target_words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
+            return cls(source, target, source_words, target_words, gold)
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+            raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
 
 
 def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:
@@ -246,10 +250,11 @@ def load_tokeniser(path: Path) -> Tokeniser:
     if path.suffix == ".json":
         return Words(Vocabulary.load(path))
     try:
-        model = Subwords(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    len(model)  # a damaged model is found here, not in the middle of a run
+        model = Subwords(regular(path).read_bytes())
+        if len(model) == 0:  # a damaged model is found here, not in the middle of a run
+            raise DataError("there is no piece in it")
+    except (OSError, DataError) as error:
+        raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
     return model
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.corpus import Corpus, Split, sample
+from heedful.data.lines import reason, regular
 from heedful.data.words import UNKNOWN, TokenRules, tokenise
 from heedful.errors import DataError
-from heedful.files import write_atomically, write_text
+from heedful.files import json_in, write_atomically, write_text
 
 __all__ = [
     "BOS",
@@ -49,7 +50,9 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.words[: len(SPECIALS)] != SPECIALS:
-            raise DataError(f"a vocabulary begins with {', '.join(SPECIALS)}, this one with {self.words[:4]!r}")
+            raise DataError(
+                f"a vocabulary begins with {', '.join(SPECIALS)}, this one with {str(self.words[:4])[:100]}"
+            )
         if len(set(self.words)) != len(self.words):
             raise DataError("a vocabulary holds each word once, this one repeats some")
 
@@ -81,13 +84,13 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
         """Read what `save` wrote."""
-        try:
-            words = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read as a vocabulary: {error}") from error
+        words = json_in(path)
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise DataError(f"{path}: a vocabulary is a JSON list of words")
-        return cls(tuple(words))
+            raise DataError(f"{path}: damaged (a vocabulary is a JSON list of words); delete it and run again")
+        try:
+            return cls(tuple(words))
+        except DataError as error:
+            raise DataError(f"{path}: damaged ({error}); delete it and run again") from None
 
 
 @dataclass(frozen=True)
@@ -150,15 +153,16 @@ class EncodedSplit:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path, schema=pa.schema({"ids": pa.list_(pa.int32()), "label": pa.int64()}))
-        except (OSError, pa.ArrowException) as error:
-            raise DataError(f"{path}: cannot be read as encoded texts: {error}") from error
-        column = table["ids"].combine_chunks()
-        return cls(
-            column.flatten().to_numpy(),
-            np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]).astype(np.int64),
-            table["label"].to_numpy(),
-        )
+            schema = pa.schema({"ids": pa.list_(pa.int32()), "label": pa.int64()})
+            table = pq.read_table(regular(path), schema=schema)
+            column = table["ids"].combine_chunks()
+            return cls(
+                column.flatten().to_numpy(),
+                np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]).astype(np.int64),
+                table["label"].to_numpy(),
+            )
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Data that nothing is trained on: every row of a file or `datasets.Dataset` is a test text."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def is_one_set(data: Any) -> bool:
     (False, False)
     """
     if isinstance(data, str | Path):
-        return Path(data).expanduser().is_file()
+        return Path(os.path.expanduser(data)).is_file()
     return isinstance(getattr(data, "column_names", None), list)
 
 
@@ -43,9 +44,9 @@ def open_whole(
     """
     if not isinstance(data, str | Path):
         return _texts("dataset", hub_split(data, "dataset", text, label))
-    path = Path(data).expanduser()
+    path = Path(os.path.expanduser(data))
     if target is not None:
-        found = pairs_of_files(path, Path(target).expanduser())
+        found = pairs_of_files(path, Path(os.path.expanduser(target)))
     elif task == "translation":
         found = pairs_of_table(read_table(path), text, label)
     else:

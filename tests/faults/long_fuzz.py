@@ -1,0 +1,40 @@
+"""Thousands of inputs to every reader, to settings, runs and the command line: `python -m tests.faults.long_fuzz`.
+
+python -m tests.faults.long_fuzz [readers|config|cli|runs] [HOW MANY ROUNDS]
+"""
+
+import sys
+from collections.abc import Callable
+
+from tests.faults import fuzz_cli, fuzz_config, fuzz_readers, fuzz_runs
+from tests.faults.fuzzing import Tally
+from tests.faults.ledger import record
+
+FUZZERS: dict[str, tuple[Callable[[int], Tally], int]] = {
+    "readers": (fuzz_readers.fuzz, 300),
+    "config": (fuzz_config.fuzz, 3000),
+    "cli": (fuzz_cli.fuzz, 2000),
+    "runs": (fuzz_runs.fuzz, 300),
+}
+
+
+def main(only: str | None = None, rounds: int | None = None) -> int:
+    """Run the fuzzers, write down their counts, and say how many inputs did not end as promised."""
+    total = 0
+    for name, (fuzz, usual) in FUZZERS.items():
+        if only in (None, name):
+            tally = fuzz(rounds or usual)
+            for failure in tally.failures:
+                print(failure)
+            total += len(tally.failures)
+            record(tally.name, tally.tried, 0, len(tally.failures), tally.seconds, f"python -m {__spec__.name} {name}")
+            print(
+                f"{tally.name}: {tally.tried:,} tried, {tally.refused:,} refused, {len(tally.failures)} failures",
+                flush=True,
+            )
+    return total
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    sys.exit(bool(main(given[0] if given else None, int(given[1]) if len(given) > 1 else None)))
