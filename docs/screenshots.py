@@ -27,25 +27,20 @@ LARGEST = 300_000  # bytes
 
 def study(runs: Path) -> Path:
     """Film reviews, as `make demo` studies them."""
-    command("study", "rotten-tomatoes", "--steps", "300", "--out", runs / "study")
-    return page_of(runs / "study")
+    return page_of(runs / "study", "study", "rotten-tomatoes", "--steps", "300")
 
 
 def translation(runs: Path) -> Path:
     """Sentences of the toy grammar."""
-    command("study", "toy-de-en", "--out", runs / "translation")
-    return page_of(runs / "translation")
+    return page_of(runs / "translation", "study", "toy-de-en")
 
 
 def audit(runs: Path) -> Path:
     """MiniLM, fine-tuned on film reviews."""
-    model = runs / "minilm" / "model"
-    if not model.exists():
+    model, out = runs / "minilm" / "model", runs / "audit"
+    if not model.exists() and not is_done(out):
         subprocess.run([sys.executable, ROOT / "examples" / "finetune_minilm.py", runs / "minilm"], check=True)
-    out = runs / "audit"
-    if not (out / "result.json").exists():
-        command("audit", model, "rotten-tomatoes", "--sample", "200", "--out", out)
-    return page_of(out)
+    return page_of(out, "audit", model, "rotten-tomatoes", "--sample", "200")
 
 
 def paper(runs: Path) -> Path:
@@ -95,9 +90,17 @@ def command(verb: str, *arguments: str | Path) -> None:
     subprocess.run([*HEEDFUL, verb, *map(str, arguments)], check=True)
 
 
-def page_of(run: Path) -> Path:
-    """A run's page, written anew."""
-    command("report", run)
+def is_done(run: Path) -> bool:
+    """Whether a run came to its end."""
+    return (run / "result.json").exists()
+
+
+def page_of(run: Path, verb: str, *arguments: str | Path) -> Path:
+    """The page of the run that a command makes, written anew where the run is there already."""
+    if is_done(run):
+        command("report", run)
+    else:
+        command(verb, *arguments, "--out", run)
     return run / "report.html"
 
 

@@ -25,7 +25,7 @@ def test_tables_and_figures_are_saved(browser, page, downloads):
     assert browser.execute_script(AUDIT) == []
     for button in browser.find_elements(By.CSS_SELECTOR, ".save button"):
         browser.execute_script("arguments[0].click()", button)
-    cells = list(csv.DictReader(io.StringIO(saved(downloads, "table2-quick-1.csv").read_text(encoding="utf-8-sig"))))
+    cells = list(csv.DictReader(io.StringIO(saved(downloads, "table2-quick.csv").read_text(encoding="utf-8-sig"))))
     table = RESULTS[0].finding.tables[0]
     assert len(cells) == len(table.rows) * len(table.columns)
     assert float(cells[0]["measured"]) == table.rows[0].cells[0].measured.value
