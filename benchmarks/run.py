@@ -2,7 +2,8 @@
 
     python -m benchmarks.run [--only rank] [--quick]
 
-A subject is a module beside this one whose `cases(quick)` yields `Case`s and whose `growth()`, if any, `Point`s.
+A subject is a module beside this one whose `cases(quick)` yields `Case`s, whose `growth()` yields `Point`s and whose
+`limits(quick)` yields `Limit`s, as far as it has them.
 Writes results/benchmarks.json and, from it, docs/performance.md; a quick run only prints.
 """
 
@@ -17,6 +18,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,14 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "benchmarks.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 PACKAGES = ("numpy", "scipy", "numba", "torch", "entmax")
+NO_SUBJECTS = ("__init__", "browser", "case", "run", "scale")
 SLOW = 1.0  # seconds
 
 
 def main() -> None:
-    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "case", "run", "scale"))
+    subjects = sorted(
+        p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "browser", "case", "run", "scale")
+    )
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=subjects, help="one subject; the others keep what was measured before")
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
@@ -41,9 +46,13 @@ def main() -> None:
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": [], "growth": []}
     rows = [row for row in known["rows"] if options.only and row["subject"] != options.only]
     growth = [row for row in known["growth"] if options.only and row["subject"] != options.only]
+    limits = [row for row in known.get("limits", ()) if options.only and row["subject"] != options.only]
     for subject in [options.only] if options.only else subjects:
         module = importlib.import_module(f"benchmarks.{subject}")
-        for case in module.cases(options.quick):
+        for limit in getattr(module, "limits", lambda quick: ())(options.quick):
+            limits.append({"subject": subject, **asdict(limit), "ok": limit.ok})
+            print("{work}: {value:.4g} {unit} ({side} {bar:.4g})".format(**limits[-1]))
+        for case in getattr(module, "cases", lambda quick: ())(options.quick):
             rows.append({"subject": subject, **race(case, rounds=3 if options.quick else 41)})
             print("{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (bar {bar:g}×)".format(**rows[-1]))
         for point in getattr(module, "growth", list)() if not options.quick else ():
@@ -56,6 +65,7 @@ def main() -> None:
         "versions": {name: importlib.metadata.version(name) for name in PACKAGES},
         "rows": sorted(rows, key=lambda row: row["subject"]),
         "growth": sorted(growth, key=lambda row: row["subject"]),
+        "limits": sorted(limits, key=lambda row: row["subject"]),
     }
     write(RESULTS, json.dumps(report, indent=1, ensure_ascii=False) + "\n")
     write(PAGE, page(report))
@@ -171,6 +181,20 @@ def page(report: dict[str, Any]) -> str:
     for row in report["growth"]:
         memory = "" if row["peak_mb"] is None else f"{row['peak_mb']:g}"
         lines.append(f"| {row['work']} | {row['size']} | {figure(row['ms'])} | {memory} |")
+    if report.get("limits"):
+        lines += [
+            "",
+            "## The page",
+            "",
+            "In headless Chromium on this machine, 1280 × 900, without a graphics card; medians.",
+            "",
+            "| what | measured | | |",
+            "|---|--:|--:|---|",
+        ]
+    for row in report.get("limits", ()):
+        met = "met" if row["ok"] else "**missed**"
+        bar = f"{row['side']} {figure(row['bar'])}"
+        lines.append(f"| {row['work']} | {figure(row['value'])} {row['unit']} | {bar} | {met} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,9 @@
 """A page in a real browser: what the tests of all pages share."""
 
+import json
 import os
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,29 @@ def saved(downloads: Path, name: str) -> Path:
         time.sleep(0.05)
     pytest.fail(f"{name} was not saved; there are {list(downloads.iterdir())}")
 
+
+def leaves_nothing_and_complains_of_nothing(browser: webdriver.Chrome) -> None:
+    """No request but to the page itself, and an empty console."""
+    requests = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    addresses = [r["params"]["request"]["url"] for r in requests if r["method"] == "Network.requestWillBeSent"]
+    assert addresses
+    assert [a for a in addresses if not a.startswith(("file:", "data:", "blob:"))] == []
+    assert browser.get_log("browser") == []
+
+
+def serious_faults(browser: webdriver.Chrome) -> list[str]:
+    """What axe-core holds against the page as it stands, as far as it is serious or critical."""
+    browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found: list[str] = browser.execute_async_script(AXE)
+    return found
+
+
+AXE = """
+const done = arguments[0];
+axe.run(document, { resultTypes: ['violations'], elementRef: false }).then(({ violations }) => done(violations
+  .filter((fault) => ['serious', 'critical'].includes(fault.impact))
+  .flatMap((fault) => fault.nodes.map((node) => `${fault.id}: ${node.html.slice(0, 120)}`))));
+"""
 
 AUDIT = r"""
 const faults = [];

@@ -194,6 +194,47 @@ def test_pictures_and_tables_are_saved(opened, downloads, smoke_run):
     assert not [row for row in words if row[1].startswith(("=", "+", "@"))]
 
 
+def test_an_example_is_saved_as_a_picture_and_as_numbers(opened, downloads):
+    opened.execute_script("document.querySelector('.example details').open = true")
+    settle(opened)
+    for button in opened.find_elements(By.CSS_SELECTOR, ".example:first-child .save button"):
+        opened.execute_script("arguments[0].click()", button)
+    number = titles(opened)[0].split()[1]
+    words = opened.execute_script("return document.querySelector('.example .words').children.length")
+    picture = ET.parse(saved(downloads, f"text-{number}.svg")).getroot()
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}text")) >= 3 * words
+    assert saved(downloads, f"text-{number}.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(io.StringIO(saved(downloads, f"text-{number}.csv").read_text(encoding="utf-8-sig"))))
+    assert list(rows[0]) == ["step", "model", "place", "word", "alpha", "beta", "delta"]
+    assert len(rows) == words
+    assert sum(float(row["alpha"]) for row in rows) == pytest.approx(1, abs=0.03)
+
+
+def test_counting_is_shown_and_does_not_move(opened):
+    strips = (
+        "return [...document.querySelectorAll('.example:first-child .strip')].map((s) => [...s.querySelectorAll('.w')]"
+    )
+    colours = f"{strips}.map((w) => w.style.backgroundColor).join())"
+    opened.execute_script("document.querySelector('[name=quantity][value=counting]').click()")
+    settle(opened)
+    before = opened.execute_script(colours)
+    assert len(before) == 4
+    by_id(opened, "step").send_keys(Keys.HOME)
+    settle(opened)
+    after = opened.execute_script(colours)
+    assert before[3] == after[3]
+    assert before[0] != after[0]
+
+
+def test_equations_are_linked_within_the_page(opened):
+    missing = """return [...document.querySelectorAll('a[href^="#"]')].map((a) => a.getAttribute('href'))
+      .filter((href) => !document.querySelector(href))"""
+    assert opened.execute_script(missing) == []
+    assert opened.execute_script("return document.querySelectorAll('#method a[href^=\"#eq-\"]').length") >= 6
+    high = "return Math.min(...[...document.querySelectorAll('math')].map((m) => m.getBoundingClientRect().height))"
+    assert opened.execute_script(high) > 8
+
+
 def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
     run = Path(shutil.copytree(smoke_run, tmp_path / "run"))
     path = run / "data" / "vocabulary.json"

@@ -1,0 +1,108 @@
+"""The pictures of the README and the docs: pages made by commands, taken wide and narrow, light and dark.
+
+    python -m docs.screenshots [--only study] [--runs runs/pictures] [--out docs/pictures]
+
+Needs chromium and chromedriver, and for the audit the weights that examples/finetune_minilm.py names. Runs that are
+there already are used as they are.
+"""
+
+import argparse
+import base64
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.browser import chromium, screen, visit
+from PIL import Image
+from selenium import webdriver
+
+ROOT = Path(__file__).resolve().parents[1]
+HEEDFUL = [sys.executable, "-m", "heedful"]
+WIDE, NARROW = (1280, 1360), (390, 844)
+COLOURS = 200
+LARGEST = 300_000  # bytes
+
+
+def study(runs: Path) -> Path:
+    """Film reviews, as `make demo` studies them."""
+    return page_of(runs / "study", "study", "rotten-tomatoes", "--steps", "300")
+
+
+def translation(runs: Path) -> Path:
+    """Sentences of the toy grammar."""
+    return page_of(runs / "translation", "study", "toy-de-en")
+
+
+def audit(runs: Path) -> Path:
+    """MiniLM, fine-tuned on film reviews."""
+    model, out = runs / "minilm" / "model", runs / "audit"
+    if not model.exists() and not is_done(out):
+        subprocess.run([sys.executable, ROOT / "examples" / "finetune_minilm.py", runs / "minilm"], check=True)
+    return page_of(out, "audit", model, "rotten-tomatoes", "--sample", "200")
+
+
+def paper(runs: Path) -> Path:
+    """snell2021, from its stored results."""
+    page = runs / "paper.html"
+    command("report", ROOT / "results" / "snell2021" / "quick", "--out", page)
+    return page
+
+
+PAGES = {"study": study, "translation": translation, "audit": audit, "paper": paper}
+
+
+def main() -> None:
+    """Make the pages, take the pictures, say where they are."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=list(PAGES), help="one page; the other pictures stay as they are")
+    parser.add_argument("--runs", type=Path, default=Path("runs/pictures"))
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    made = {name: PAGES[name](options.runs) for name in ([options.only] if options.only else PAGES)}
+    with chromium() as browser:
+        for name, page in made.items():
+            for width, size in (("wide", WIDE), ("narrow", NARROW)):
+                for scheme in ("light", "dark"):
+                    screen(browser, *size, scheme)
+                    visit(browser, page)
+                    time.sleep(0.5)
+                    place = options.out / f"{name}-{width}-{scheme}.png"
+                    place.write_bytes(taken(browser))
+                    print(place, place.stat().st_size)
+
+
+def taken(browser: webdriver.Chrome) -> bytes:
+    """What the browser shows, in few colours, small enough for a README."""
+    shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
+    picture = Image.open(io.BytesIO(shot)).convert("RGB")
+    small = io.BytesIO()
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    if small.tell() > LARGEST:
+        raise ValueError(f"a picture has {small.tell():,} bytes; {LARGEST:,} are allowed")
+    return small.getvalue()
+
+
+def command(verb: str, *arguments: str | Path) -> None:
+    """Run heedful, which goes on from whatever its folder holds."""
+    subprocess.run([*HEEDFUL, verb, *map(str, arguments)], check=True)
+
+
+def is_done(run: Path) -> bool:
+    """Whether a run came to its end."""
+    return (run / "result.json").exists()
+
+
+def page_of(run: Path, verb: str, *arguments: str | Path) -> Path:
+    """The page of the run that a command makes, written anew where the run is there already."""
+    if is_done(run):
+        command("report", run)
+    else:
+        command(verb, *arguments, "--out", run)
+    return run / "report.html"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Two studies side by side in a real browser."""
+
+import csv
+import io
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from heedful.reports.page import write_comparison
+from tests.browser.chromium import (
+    AUDIT,
+    by_id,
+    in_a_browser,
+    leaves_nothing_and_complains_of_nothing,
+    saved,
+    settle,
+    visit,
+)
+from tests.reports.test_comparison import beside
+
+pytestmark = in_a_browser
+SHADES = """return [...document.querySelectorAll('.example:first-child .sides > div')]
+  .map((side) => [...side.querySelectorAll('.w')].map((w) => w.style.backgroundColor).join())"""
+
+
+@pytest.fixture(scope="module")
+def page(smoke_run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("comparison")
+    return write_comparison([smoke_run, beside(smoke_run, folder)], folder / "page.html")
+
+
+@pytest.fixture
+def opened(browser, page):
+    return visit(browser, page)
+
+
+def test_both_runs_stand_side_by_side(opened):
+    leaves_nothing_and_complains_of_nothing(opened)
+    assert opened.execute_script(AUDIT) == []
+    heads = [head.text for head in opened.find_elements(By.CSS_SELECTOR, ".example:first-child h4")]
+    assert heads == ["smoke: standard model, seed 0", "other: standard model, seed 0"]
+    marks = "return [...document.querySelectorAll('#agreement-chart .dot')].map((d) => d.getAttribute('class'))"
+    assert set(opened.execute_script(marks)) == {"dot m0", "dot m1"}
+
+
+def test_the_slider_moves_both_runs(opened):
+    before = opened.execute_script(SHADES)
+    by_id(opened, "step").send_keys(Keys.HOME)
+    settle(opened)
+    after = opened.execute_script(SHADES)
+    assert len(before) == len(after) == 2
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert by_id(opened, "step-text").text.startswith("step 0 of 12 · smoke ")
+    assert " · other " in by_id(opened, "step-text").text
+
+
+def test_conventions_and_agreements_are_chosen(opened):
+    chart = "return document.querySelector('#agreement-chart').textContent"
+    curve = "return document.querySelector('#curve-chart polyline').getAttribute('points')"
+    before = opened.execute_script(chart), opened.execute_script(curve)
+    opened.execute_script("document.querySelector('[name=convention][value=cross]').click()")
+    settle(opened)
+    crossed = opened.execute_script(chart), opened.execute_script(curve)
+    assert all(a != b for a, b in zip(before, crossed, strict=True))
+    Select(by_id(opened, "which")).select_by_index(2)
+    settle(opened)
+    assert opened.execute_script(curve) != crossed[1]
+
+
+def test_tables_are_saved(opened, downloads):
+    for name in ("verdicts", "differences"):
+        opened.execute_script(f"document.querySelector('[data-name={name}] button').click()")
+    rows = list(csv.DictReader(io.StringIO(saved(downloads, "verdicts.csv").read_text(encoding="utf-8-sig"))))
+    assert list(rows[0]) == ["Question", "smoke", "other"]
+    assert rows[1]["smoke"].split()[0] in ("yes", "no", "unclear")
+    assert saved(downloads, "differences.csv").stat().st_size

@@ -1,0 +1,132 @@
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import RunError
+from heedful.measure.uncertainty import Estimate
+from heedful.reports import comparison
+from heedful.reports.comparison import Side, comparison_payload, differing, facts, headline, open_sides, same_examples
+from heedful.reports.page import render_comparison, write_comparison
+from heedful.studies.result import StudyResult
+from heedful.studies.run import Run
+
+
+def beside(run: Path, folder: Path) -> Path:
+    """A copy of a run under another name: a second study of the same texts."""
+    return Path(shutil.copytree(run, folder / "other"))
+
+
+@pytest.fixture(scope="module")
+def runs(smoke_run, tmp_path_factory):
+    return [smoke_run, beside(smoke_run, tmp_path_factory.mktemp("comparison"))]
+
+
+@pytest.fixture(scope="module")
+def sides(runs):
+    return open_sides(runs)
+
+
+def changed(side: Side, **parts) -> Side:
+    return replace(side, result=replace(side.result, **parts))
+
+
+def moved(side: Side, by: float) -> Side:
+    """The study with its first agreement elsewhere."""
+    first, *others = side.result.agreements
+    e = first.estimate
+    there = replace(first, estimate=Estimate(e.value + by, e.low + by, e.high + by, e.n))
+    return changed(side, agreements=(there, *others))
+
+
+def test_equal_runs_are_not_shown_to_differ(sides):
+    assert headline(sides) == "smoke and other are not shown to differ in any of 6 agreements."
+    assert differing(sides) == []
+    different, shared = facts(sides)
+    assert different == []
+    assert ("seeds", "0, 1") in shared
+
+
+def test_intervals_that_do_not_meet_are_a_difference(sides):
+    apart = [sides[0], moved(sides[1], 2.0)]
+    assert headline(apart).startswith("smoke and other differ in 1 of 6 agreements")
+    (line,) = differing(apart)
+    assert line.startswith("A(α, β): smoke ")
+    assert len(differing([sides[0], moved(sides[1], 1e-6)])) == 0
+
+
+def test_what_differs_is_told_apart_from_what_is_shared(sides):
+    different, shared = facts([sides[0], changed(sides[1], budget="paper")])
+    ((name, values),) = different
+    assert name == "budget"
+    assert [value.split(":")[0] for value in values] == ["smoke", "paper"]
+    assert "budget" not in dict(shared)
+
+
+def test_the_same_examples_as_every_model_saw_them(sides):
+    content = comparison_payload(sides).content
+    names = [model["name"] for model in content["models"]]
+    assert names == ["smoke/standard-0", "smoke/uniform-0", "other/standard-0", "other/uniform-0"]
+    assert content["beside"] == "other/standard-0"
+    assert {f"{name}/beta_logit" for name in names} <= set(content["arrays"])
+    assert content["runs"] == ["smoke", "other"]
+    assert {row["run"] for row in content["rows"]} == {"smoke", "other"}
+    assert [model["places"] for model in content["models"]] == [list(range(len(content["steps"])))] * 4
+
+
+def test_a_model_is_shown_at_its_last_step_before(sides):
+    (model, _) = comparison._models(sides[0])
+    shorter = replace(model, steps=(4, 8))
+    assert comparison._model(shorter, [0, 4, 6, 8, 12])["places"] == [0, 0, 0, 1, 1]
+
+
+def test_other_texts_are_not_set_side_by_side(runs, tmp_path):
+    other = beside(runs[0], tmp_path)
+    path = other / "data" / "validation_words.json"
+    words = json.loads(path.read_text(encoding="utf-8"))
+    words["words"][0][0] += "x"
+    path.write_text(json.dumps(words), encoding="utf-8")
+    pair = open_sides([runs[0], other])
+    assert not same_examples(pair)
+    page = render_comparison(pair)
+    assert "so there are none to set side by side" in page
+    assert '"texts":{' not in page
+
+
+def test_translations_side_by_side(smoke_translation_run, tmp_path):
+    pair = open_sides([smoke_translation_run, beside(smoke_translation_run, tmp_path)])
+    content = comparison_payload(pair).content
+    assert content["task"] == "translation"
+    assert "other/standard-0/alpha" in content["arrays"]
+    assert len({curve["kind"] for curve in content["bleu"]}) == 2
+
+
+def test_the_page_says_how_to_run_both_again(runs, tmp_path):
+    page = write_comparison(runs, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 studies side by side" in page
+    assert len(re.findall(r"<h3 dir=.auto.>(?:smoke|other)</h3>", page)) == 2
+    assert "<script>alert(1)" not in page
+
+
+def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
+    with pytest.raises(RunError, match="named twice"):
+        open_sides([runs[0], runs[0]])
+    with pytest.raises(RunError, match="7 runs"):
+        open_sides([runs[0]] * 7)
+    with pytest.raises(RunError, match="smoke-translation is of translation"):
+        open_sides([runs[0], smoke_translation_run])
+    unfinished = beside(runs[0], tmp_path)
+    Run(unfinished).result_path.unlink()
+    with pytest.raises(RunError, match="not finished"):
+        open_sides([runs[0], unfinished])
+
+
+def test_a_question_that_one_run_was_not_asked(sides):
+    result: StudyResult = sides[1].result
+    fewer = changed(sides[1], verdict=replace(result.verdict, questions=result.verdict.questions[1:]))
+    asked = comparison.questions([sides[0], fewer])
+    assert asked[0][1][1] is None
+    assert all(answer is not None for _, answers in asked[1:] for answer in answers)
