@@ -33,8 +33,8 @@ class RayCrew:
         *,
         address: str | None = None,
         jobs: int | None = None,
-        cpus: float = 1,
-        gpus: float = 0,
+        cpus: int | float = 1,
+        gpus: int | float = 0,
         shared: bool | None = None,
     ) -> None:
         if cpus < 0 or gpus < 0 or cpus + gpus == 0:
