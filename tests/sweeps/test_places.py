@@ -82,9 +82,9 @@ def test_what_the_cluster_cannot_do(cluster, tmp_path):
 
 
 def test_a_local_worker_killed_is_replaced(grid, local, tmp_path, monkeypatch):
+    from heedful.studies.grid import grid_of
     from heedful.sweeps import local as place
     from heedful.sweeps.sweep import run_sweep
-    from heedful.studies.grid import grid_of
 
     killed = []
 

@@ -64,7 +64,9 @@ def test_nothing_is_done_twice(sweep):
 
 def test_a_grid_that_grew_keeps_what_it_has(sweep):
     sweep()
-    wider = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100, 1000]}))
+    wider = grid_of(
+        tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100, 1000]})
+    )
     result, crew, _ = sweep(grid=wider)
     assert len(crew.attempts) == 2
     assert len(result.studies) == 8

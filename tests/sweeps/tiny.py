@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import digest
+from heedful.files import sha256
+from heedful.seals import write_sealed
 from heedful.studies.result import StudyResult
 from heedful.sweeps.crew import AttemptError
 from heedful.sweeps.order import Order
@@ -57,6 +59,7 @@ class FakeCrew:
         folder = Path(order.folder)
         folder.mkdir(parents=True)
         replace(self.result, config_digest=digest(order.config)).save(folder / "result.json")
+        write_sealed(folder / "manifest.json", {"result": sha256(folder / "result.json")})
 
     def stop(self) -> None:
         self.stopped = True
