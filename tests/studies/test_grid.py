@@ -1,5 +1,7 @@
 """A grid file becomes studies, or one clear sentence."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,9 @@ def test_no_grid_is_one_study():
     assert len(grid_of({"base": {"data": "sst"}}).points) == 1
 
 
+SIZES = ("model.hidden", "model.layers", "model.scale")
+
+
 @pytest.mark.parametrize(
     ("grid", "said"),
     [
@@ -66,9 +71,9 @@ def test_no_grid_is_one_study():
         ({"base": 3}, "must be a table"),
         ({"base": {"data": "sst", "min_count": 2}, "grid": {"min_count": [3]}}, "leave it out of one"),
         ({"base": {"data": "sst"}, "grid": {"model": [{}], "model.scale": [1]}}, "both axes"),
-        ({"base": {"data": "sst"}, "grid": {f"model.{n}": list(range(1, 30)) for n in ("hidden", "layers", "scale")}}, "at most"),
+        ({"base": {"data": "sst"}, "grid": dict.fromkeys(SIZES, list(range(1, 30)))}, "at most"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_one_sentence(grid, said):
     with pytest.raises(ConfigError) as error:
         grid_of(grid, where="grid.toml")
@@ -96,7 +101,5 @@ tables = st.dictionaries(settings | st.text(max_size=8), plain, max_size=4)
 
 @given(st.fixed_dictionaries({"base": tables | plain}, optional={"grid": tables | plain}))
 def test_anything_is_a_grid_or_a_config_error(mapping):
-    try:
-        grid_of(mapping)
-    except ConfigError as error:
-        assert str(error)
+    with suppress(ConfigError):
+        assert grid_of(mapping).points
