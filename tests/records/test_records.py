@@ -5,7 +5,6 @@ import shutil
 
 import polars
 import pytest
-from tests.sweeps.tiny import FakeCrew, tiny_grid
 
 import heedful
 from heedful.errors import ConfigError, HeedfulError, RunError
@@ -17,6 +16,7 @@ from heedful.studies.grid import grid_of
 from heedful.studies.lock import held
 from heedful.studies.result import StudyResult
 from heedful.sweeps.sweep import run_sweep
+from tests.sweeps.tiny import FakeCrew, tiny_grid
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,7 @@ def shelf(tmp_path_factory, smoke_run):
     (root / "damaged/result.json").write_text('{"task": 3')
     (root / "spoilt/config.toml").write_text("= <script>")
     (root / "whole/models/standard-0/trace/4.parquet").write_bytes(b"PAR1 not at all")
-    run_sweep(
-        grid_of(tiny_grid("sst")), root / "sweep", lambda studies: FakeCrew(smoke_run, {}), said="", retries=0
-    )
+    run_sweep(grid_of(tiny_grid("sst")), root / "sweep", lambda studies: FakeCrew(smoke_run, {}), said="", retries=0)
     paper = root / "results" / "snell2021" / "quick"
     paper.mkdir(parents=True)
     shutil.copy("results/snell2021/quick/figure4.json", paper)

@@ -7,9 +7,12 @@ import signal
 import pytest
 
 from heedful.errors import ConfigError, RunError
+from heedful.studies.grid import grid_of
 from heedful.studies.swept import SweepResult
 from heedful.sweeps.cluster import RayCrew
+from heedful.sweeps.local import LocalCrew
 from heedful.sweeps.start import _written, start_sweep
+from heedful.sweeps.sweep import run_sweep
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
 from tests.sweeps.two_nodes import two_nodes
@@ -81,10 +84,7 @@ def test_what_the_cluster_cannot_do(cluster, tmp_path):
         RayCrew(tmp_path, address=cluster, cpus=0)
 
 
-def test_a_local_worker_killed_is_replaced(grid, local, tmp_path, monkeypatch):
-    from heedful.studies.grid import grid_of
-    from heedful.sweeps import local as place
-    from heedful.sweeps.sweep import run_sweep
+def test_a_local_worker_killed_is_replaced(grid, local, tmp_path):
 
     killed = []
 
@@ -93,7 +93,7 @@ def test_a_local_worker_killed_is_replaced(grid, local, tmp_path, monkeypatch):
             killed.append(event.study)
             os.kill(crew._all[0]._process.pid, signal.SIGKILL)
 
-    crew = place.LocalCrew(1)
+    crew = LocalCrew(1)
     out = tmp_path / "out"
     result = run_sweep(grid_of(grid), out, lambda studies: crew, said="", on_event=on_event)
     assert not result.failed

@@ -11,6 +11,7 @@ HEAD, OTHER = "127.0.0.2", "127.0.0.3"  # Ray takes 127.0.0.1 for whatever this 
 def two_nodes() -> Iterator[str]:
     """The address of a cluster of two nodes with one core each."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
     from ray.cluster_utils import Cluster
 
     room = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -27,4 +28,5 @@ def two_nodes() -> Iterator[str]:
     try:
         yield cluster.address
     finally:
+        ray.shutdown()
         cluster.shutdown()
