@@ -71,7 +71,7 @@ SIZES = ("model.hidden", "model.layers", "model.scale")
         ({"base": 3}, "must be a table"),
         ({"base": {"data": "sst", "min_count": 2}, "grid": {"min_count": [3]}}, "leave it out of one"),
         ({"base": {"data": "sst"}, "grid": {"model": [{}], "model.scale": [1]}}, "both axes"),
-        ({"base": {"data": "sst"}, "grid": dict.fromkeys(SIZES, list(range(1, 30)))}, "at most"),
+        ({"base": {"data": "sst"}, "grid": {name: list(range(1, 30)) for name in SIZES}}, "at most"),
     ],
 )
 def test_mistakes_are_one_sentence(grid, said):

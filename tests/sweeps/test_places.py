@@ -85,7 +85,6 @@ def test_what_the_cluster_cannot_do(cluster, tmp_path):
 
 
 def test_a_local_worker_killed_is_replaced(grid, local, tmp_path):
-
     killed = []
 
     def on_event(event):
