@@ -42,11 +42,11 @@ install: .venv/dev
 
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing heedful and its test tools into .venv (a few minutes the first time) …"
-	$(PIP) --editable '.[demo,hf,dev]'
+	$(PIP) --editable '.[demo,hf,ray,dev]'
 	@touch $@
 
 .venv/bench: .venv/dev
-	$(PIP) --editable '.[demo,hf,dev,bench]'
+	$(PIP) --editable '.[demo,hf,ray,dev,bench]'
 	@touch $@
 
 clean:

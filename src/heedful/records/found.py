@@ -17,6 +17,7 @@ from heedful.errors import HeedfulError, RunError
 from heedful.files import read_json, without_nan, write_json
 from heedful.papers.library import KEYS
 from heedful.papers.results import Result, load
+from heedful.studies.lock import holder
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 from heedful.studies.swept import SweepResult
@@ -151,7 +152,7 @@ def _study(root: Path, name: str, folders: set[str]) -> FoundRun | None:
         "seeds": len(config.seeds),
         "config_digest": digest(config),
     }
-    if (who := _holder(root)) is not None:
+    if (who := holder(root)) is not None:
         return FoundRun(
             root, RunRecord(name, "study", "running", _touched(root), said=f"held by {who}", **about), config
         )
@@ -181,7 +182,7 @@ def _study(root: Path, name: str, folders: set[str]) -> FoundRun | None:
 
 def _sweep(root: Path, name: str) -> FoundRun:
     manifest = _manifest(root / "manifest.json")
-    if (who := _holder(root)) is not None:
+    if (who := holder(root)) is not None:
         return FoundRun(root, RunRecord(name, "sweep", "running", _touched(root), root.name, said=f"held by {who}"))
     if not (root / "result.json").exists():
         return FoundRun(root, RunRecord(name, "sweep", "broken off", _touched(root), root.name))
@@ -271,15 +272,6 @@ def _paper(path: Path, paper: str, budget: str, name: str) -> FoundRun:
 
 def _damaged(name: str, kind: Kind, root: Path, what: str, error: Exception) -> RunRecord:
     return RunRecord(name, kind, "damaged", _touched(root), what, said=str(error))
-
-
-def _holder(root: Path) -> object | None:
-    """Who is at work in a run."""
-    try:
-        from heedful.studies.lock import holder  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        return None
-    return holder(root)  # type: ignore[no-any-return,unused-ignore]
 
 
 def _progress(root: Path) -> str:

@@ -1,5 +1,6 @@
 """Studies on a Ray cluster: one task each, with its needs of cores and GPUs, and its files brought home."""
 
+import inspect
 import os
 import secrets
 import threading
@@ -33,8 +34,8 @@ class RayCrew:
         *,
         address: str | None = None,
         jobs: int | None = None,
-        cpus: float = 1,
-        gpus: float = 0,
+        cpus: int | float = 1,
+        gpus: int | float = 0,
         shared: bool | None = None,
     ) -> None:
         if cpus < 0 or gpus < 0 or cpus + gpus == 0:
@@ -50,7 +51,7 @@ class RayCrew:
         self._lock = threading.Lock()
         self._stopped = False
         how = {"max_retries": 0, "num_returns": "streaming", "scheduling_strategy": "SPREAD"}
-        self._task = self._ray.remote(**how, **self._needs)(on_node)
+        self._task = self._ray.remote(**how, **self._needs)(inspect.unwrap(on_node))  # Ray must see a generator
         self._mark.touch()
 
     def attempt(self, order: Order, report: Report) -> None:

@@ -1,6 +1,6 @@
 """Whoever carries out the studies of a sweep: processes of this machine, or a cluster."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from heedful.errors import HeedfulError
 from heedful.sweeps.order import Order, Report
@@ -14,6 +14,7 @@ class AttemptError(HeedfulError):
         self.died = died
 
 
+@runtime_checkable
 class Crew(Protocol):
     """`width` attempts may be under way at a time, each called from a thread of its own."""
 

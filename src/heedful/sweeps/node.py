@@ -49,6 +49,7 @@ def on_node(asked: NodeOrder, corpora: list[Any]) -> Iterator[dict[str, Any]]:
         os.environ["HEEDFUL_DATA"] = asked.mirror
     shared = os.path.exists(asked.mark) if asked.shared is None else asked.shared
     order = Order.from_dict(asked.order)
+    yield {"stage": f"on {platform.node()}", "pid": os.getpid()}
     scratch = None if shared else Path(tempfile.mkdtemp(prefix="heedful-"))
     try:
         if scratch is not None:

@@ -11,6 +11,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import HeedfulError
 from heedful.reports.page import write_report
+from heedful.seals import check, read_sealed
 from heedful.studies.pool import OnProgress
 from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run
@@ -48,10 +49,12 @@ class Order:
 
 
 def finished(folder: Path | str, config: StudyConfig) -> StudyResult | None:
-    """The result of a study that is whole and the one that was asked for; None where it has to be carried out."""
+    """The result of a study that is finished, as it was written, and the one that was asked for; else None."""
+    run = Run(folder)
     try:
-        result = StudyResult.load(Run(folder).result_path)
-    except (HeedfulError, OSError):
+        check(run.result_path, read_sealed(run.manifest_path)["result"])
+        result = StudyResult.load(run.result_path)
+    except (HeedfulError, OSError, KeyError):
         return None
     return result if result.config_digest == digest(config) else None
 

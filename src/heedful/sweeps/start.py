@@ -26,8 +26,8 @@ def start_sweep(
     address: str | None = None,
     jobs: int | None = None,
     retries: int = 1,
-    cpus: float = 1,
-    gpus: float = 0,
+    cpus: int | float = 1,
+    gpus: int | float = 0,
     shared: bool | None = None,
     device: str = "auto",
     progress: bool = True,
@@ -61,7 +61,7 @@ def write_page(folder: Path, out: Path | None = None) -> Path:
     return write_sweep_page(SweepResult.load(folder / RESULT), folder, out)
 
 
-def _check(on: str, address: str | None, jobs: int | None, gpus: float, shared: bool | None) -> None:
+def _check(on: str, address: str | None, jobs: int | None, gpus: int | float, shared: bool | None) -> None:
     if on not in PLACES:
         raise ConfigError(f"--on {on!r} is not one of {', '.join(PLACES)}")
     if jobs is not None and jobs < 1:

@@ -9,6 +9,7 @@ runs/<sweep>/grid.toml              what was asked
 """
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from heedful.errors import ConfigError, RunError
 from heedful.files import write_json, write_text
 from heedful.reports.sweep_page import write_sweep_page
 from heedful.studies.grid import Grid, GridPoint
+from heedful.studies.lock import LOCK, held
 from heedful.studies.result import StudyResult
 from heedful.studies.study import source_commit
 from heedful.studies.swept import SweepResult, SweptStudy, main_figures
@@ -56,10 +58,20 @@ def run_sweep(
 
     crew: makes whoever does the work, told how many studies there are; not called where there are none. said: the grid
     as it was written down. retries: how often a study that failed is tried again. A failure does not stop the others.
+    One process at a time works in `out`.
     """
     if retries < 0:
         raise ConfigError(f"retries is {retries}; it must be 0 or more")
-    _claim(out, said)
+    _refuse_foreign(out)
+    with held(out):
+        return _sweep(grid, out, crew, said, retries, device, on_event)
+
+
+def _sweep(
+    grid: Grid, out: Path, crew: Callable[[int], Crew], said: str, retries: int, device: str, on_event: OnEvent
+) -> SweepResult:
+    write_text(out / GRID, said)
+    _clear_arrivals(out / STUDIES)
     started = time.time()
     waiting = []
     for point in grid.points:
@@ -80,13 +92,19 @@ def run_sweep(
     return swept
 
 
-def _claim(out: Path, said: str) -> None:
-    """Make the folder a sweep's; a grid that grew or shrank keeps the studies that it still has."""
+def _refuse_foreign(out: Path) -> None:
+    """A folder with something else in it is left alone; a grid that grew or shrank keeps the studies it still has."""
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file; choose another --out")
-    if out.exists() and any(out.iterdir()) and not (out / GRID).exists():
+    foreign = out.exists() and not (out / GRID).exists() and any(path.name != LOCK for path in out.iterdir())
+    if foreign:
         raise RunError(f"{out} is not empty and not a sweep of heedful; choose another --out")
-    write_text(out / GRID, said)
+
+
+def _clear_arrivals(studies: Path) -> None:
+    """Remove what was on its way home to a driver that was killed; only for who holds the sweep's lock."""
+    for path in studies.glob(".*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _carry_out(

@@ -1,0 +1,85 @@
+"""The page of a sweep: whole without a script, and safe whatever things are called."""
+
+import html
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heedful.measure.uncertainty import Estimate
+from heedful.reports.sweep_page import render_sweep
+from heedful.reports.sweep_terminal import print_sweep
+from heedful.studies.grid import Axis
+from heedful.studies.swept import Figure, SweepResult, SweptStudy
+
+HOSTILE = "<script>alert(1)</script>\"&'{{7*7}}"
+NAN = float("nan")
+
+
+def swept(*sizes: int, bad: bool = False) -> SweepResult:
+    axes = tuple(Axis(f"axis{i}", tuple(f"value{j}" for j in range(size))) for i, size in enumerate(sizes))
+    places = [()]
+    for axis in axes:
+        places = [(*place, value) for place in places for value in axis.values]
+    studies = tuple(
+        SweptStudy(
+            f"studies/s-{i}",
+            place,
+            "d",
+            "finished",
+            verdict="v",
+            figures=(
+                Figure("accuracy", "", Estimate(0.1 * i, 0.1 * i - 0.05, 0.1 * i + 0.05, 9)),
+                Figure("A(alpha,beta)", "own", Estimate(0.5, 0.4, 0.6, 9), random=0.05, shuffle=NAN),
+                Figure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9), random=0.05),
+            ),
+        )
+        for i, place in enumerate(places)
+    )
+    if bad:
+        studies = (*studies[:-1], replace(studies[-1], state="failed", error=HOSTILE, figures=()))
+    return SweepResult(axes, studies)
+
+
+@pytest.mark.parametrize("sizes", [(), (1,), (5,), (2, 3), (3, 2, 2)])
+def test_small_multiples_over_any_grid(sizes):
+    result = swept(*sizes)
+    page = render_sweep(result, "name")
+    pictures = len(result.studies) // max([1, *sizes])
+    assert page.count("<svg") == 3 * pictures
+    assert page.count('<circle class="dot') == 3 * len(result.studies)
+    assert page.count("/report.html") == len(result.studies)
+    assert "nan" not in page.lower().replace("finance", "")
+    assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'", html.unescape(page))
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_names_are_text(capsys):
+    result = swept(2, 2, bad=True)
+    axes = (Axis(HOSTILE, (HOSTILE, "b")), result.axes[1])
+    studies = tuple(replace(study, place=(HOSTILE, study.place[1])) for study in result.studies[:2])
+    result = SweepResult(axes, (*studies, *result.studies[2:]))
+    page = render_sweep(result, HOSTILE)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") >= 5
+    assert "{{7*7}}" in page
+    print_sweep(result, Path("report.html"))
+    assert "3 of 4 studies finished" in capsys.readouterr().out
+
+
+def test_a_sweep_of_failures_alone():
+    study = SweptStudy("studies/a", (), "d", "failed", error="no data")
+    page = render_sweep(SweepResult((), (study,)), "name")
+    assert "no data" in page
+    assert "<svg" not in page
+
+
+def test_an_estimate_of_nothing():
+    result = swept(2)
+    nothing = Figure("accuracy", "", Estimate(NAN, NAN, NAN, 0))
+    result = replace(result, studies=(replace(result.studies[0], figures=(nothing,)), result.studies[1]))
+    page = render_sweep(result, "name")
+    assert page.count('<circle class="dot') == 3
+    assert result.to_dict()["studies"][0]["figures"][0]["estimate"]["value"] is None

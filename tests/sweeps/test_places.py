@@ -1,0 +1,100 @@
+"""One sweep in several places: processes of this machine, a Ray cluster of two nodes, with and without misfortune."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from heedful.errors import ConfigError, RunError
+from heedful.studies.grid import grid_of
+from heedful.studies.swept import SweepResult
+from heedful.sweeps.cluster import RayCrew
+from heedful.sweeps.local import LocalCrew
+from heedful.sweeps.start import _written, start_sweep
+from heedful.sweeps.sweep import run_sweep
+from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
+from tests.sweeps.tiny import tiny_grid, write_reviews
+from tests.sweeps.two_nodes import two_nodes
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    return tiny_grid(write_reviews(tmp_path_factory.mktemp("data")))
+
+
+@pytest.fixture(scope="module")
+def local(grid, tmp_path_factory):
+    """The sweep on this machine, left alone."""
+    out = tmp_path_factory.mktemp("sweeps") / "local"
+    assert not start_sweep(grid, out, jobs=1, progress=False, device="cpu").failed
+    return out
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with two_nodes() as address:
+        yield address
+
+
+def test_local_is_whole(local):
+    result = SweepResult.load(local / "result.json")
+    assert [study.place for study in result.studies] == [("softmax",), ("sparsemax",)]
+    for study in result.studies:
+        assert (local / study.folder / "report.html").exists()
+        assert (local / study.folder / "models" / "standard-0" / "trace" / "4.parquet").exists()
+    assert json.loads((local / "manifest.json").read_text())["jobs"] == 1
+
+
+def test_ray_without_a_shared_path_brings_the_same_bytes_home(grid, local, cluster, tmp_path):
+    out = tmp_path / "ray"
+    on_ray(grid, out, cluster, shared=False)
+    assert results_of(out) == results_of(local)
+    about = json.loads((out / "manifest.json").read_text())
+    assert (about["on"], about["nodes"]) == ("ray", 2)
+    assert sorted(p.name for p in (out / "studies").iterdir()) == sorted(p.name for p in (local / "studies").iterdir())
+
+
+def test_a_ray_worker_killed_is_replaced(grid, local, cluster, tmp_path):
+    out, killer = tmp_path / "killed", Killer(after=6)
+    result = on_ray(grid, out, cluster, on_event=killer)
+    assert not result.failed
+    assert killer.killed is not None
+    assert json.loads((out / "manifest.json").read_text())["tried"][killer.killed]["attempts"] == 2
+    assert results_of(out) == results_of(local)
+
+
+def test_a_driver_killed_between_studies_goes_on(grid, local, cluster, tmp_path):
+    file, out = tmp_path / "grid.toml", tmp_path / "resumed"
+    file.write_text(_written(grid), encoding="utf-8")
+    assert kill_driver_after(1, file, out, "--on", "ray", "--address", cluster) == 1
+    on_ray(grid, out, cluster)
+    assert json.loads((out / "manifest.json").read_text())["kept"] == 1
+    assert results_of(out) == results_of(local)
+
+
+def test_what_the_cluster_cannot_do(cluster, tmp_path):
+    with pytest.raises(RunError, match="no node of the cluster has 64 cores"):
+        RayCrew(tmp_path, address=cluster, cpus=64)
+    with pytest.raises(ConfigError, match="run `ray start --address=…` on this machine"):
+        RayCrew(tmp_path, address="ray://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="cannot need"):
+        RayCrew(tmp_path, address=cluster, cpus=0)
+
+
+def test_a_local_worker_killed_is_replaced(grid, local, tmp_path):
+    killed = []
+
+    def on_event(event):
+        if event.kind == "progress" and (event.line or {}).get("step") and not killed:
+            killed.append(event.study)
+            os.kill(crew._all[0]._process.pid, signal.SIGKILL)
+
+    crew = LocalCrew(1)
+    out = tmp_path / "out"
+    result = run_sweep(grid_of(grid), out, lambda studies: crew, said="", on_event=on_event)
+    assert not result.failed
+    assert json.loads((out / "manifest.json").read_text())["tried"][killed[0]]["attempts"] == 2
+    assert results_of(out) == results_of(local)

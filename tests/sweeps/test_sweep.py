@@ -1,0 +1,123 @@
+"""A sweep: nothing twice, failures that stop nothing, a table and a page at the end."""
+
+import json
+
+import polars
+import pytest
+
+from heedful.errors import ConfigError, RunError
+from heedful.studies.grid import grid_of
+from heedful.studies.swept import SweepResult
+from heedful.sweeps.start import is_sweep, start_sweep, write_page
+from heedful.sweeps.sweep import run_sweep
+from tests.sweeps.tiny import FakeCrew, tiny_grid
+
+GRID = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100]}))
+NAMES = [point.folder for point in GRID.points]
+
+
+@pytest.fixture
+def sweep(tmp_path, smoke_run):
+    """Carry out `GRID` with a crew that only hands out results; gives the result, the crew and what was said."""
+
+    def run(failing=None, retries=1, grid=GRID):
+        crew, events = FakeCrew(smoke_run, failing), []
+        result = run_sweep(
+            grid, tmp_path / "out", lambda studies: crew, said="said", retries=retries, on_event=events.append
+        )
+        return result, crew, events
+
+    return run
+
+
+def test_everything_is_carried_out_and_summed_up(sweep, tmp_path):
+    result, crew, events = sweep()
+    out = tmp_path / "out"
+    assert sorted(crew.attempts) == sorted(NAMES)
+    assert crew.stopped
+    assert not result.failed
+    assert [study.place for study in result.studies] == [point.place for point in GRID.points]
+    assert SweepResult.load(out / "result.json") == result
+    table = polars.read_parquet(out / "summary.parquet")
+    assert table["study"].to_list() == [f"studies/{name}" for name in NAMES]
+    assert table["model.scale"].to_list() == ["1", "10", "100"] * 2
+    assert table["accuracy"].to_list() == [result.studies[0].figure("accuracy").estimate.value] * 6
+    assert len((out / "summary.csv").read_text().splitlines()) == 7
+    assert result.to_pandas().shape == table.shape
+    assert "<table>" in result._repr_html_()
+    assert [e.kind for e in events[:6]] == ["waiting"] * 6
+    assert sum(e.kind == "finished" for e in events) == 6
+    assert json.loads((out / "manifest.json").read_text())["on"] == "nowhere"
+    assert is_sweep(out)
+    (out / "report.html").unlink()
+    assert write_page(out).read_text().count("report.html") == 6
+
+
+def test_nothing_is_done_twice(sweep):
+    first, _, _ = sweep()
+    again, crew, events = sweep()
+    assert crew.attempts == []
+    assert not crew.stopped  # it was not even called
+    assert again == first
+    assert {event.kind for event in events} == {"kept"}
+
+
+def test_a_grid_that_grew_keeps_what_it_has(sweep):
+    sweep()
+    wider = grid_of(
+        tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100, 1000]})
+    )
+    result, crew, _ = sweep(grid=wider)
+    assert len(crew.attempts) == 2
+    assert len(result.studies) == 8
+
+
+def test_a_failure_is_tried_again_and_stops_nothing(sweep, tmp_path):
+    result, crew, events = sweep({NAMES[0]: 1, NAMES[3]: 9}, retries=2)
+    assert [study.folder for study in result.failed] == [f"studies/{NAMES[3]}"]
+    assert result.failed[0].error == "it <b>broke</b>"
+    assert crew.attempts.count(NAMES[0]) == 2
+    assert crew.attempts.count(NAMES[3]) == 3
+    assert sum(event.kind == "retry" for event in events) == 3
+    assert sum(event.kind == "failed" for event in events) == 1
+    tried = json.loads((tmp_path / "out" / "manifest.json").read_text())["tried"]
+    assert tried[NAMES[0]]["attempts"] == 2
+    assert tried[NAMES[3]]["error"] == "it <b>broke</b>"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "it &lt;b&gt;broke&lt;/b&gt;" in page
+    assert "<b>broke" not in page
+    mended, crew, _ = sweep()
+    assert crew.attempts == [NAMES[3]]
+    assert not mended.failed
+
+
+def test_a_damaged_result_is_not_trusted(sweep, tmp_path):
+    sweep()
+    path = tmp_path / "out" / "studies" / NAMES[2] / "result.json"
+    path.write_text(path.read_text()[:-40])
+    with pytest.raises(FileExistsError):  # the crew of this test cannot mend; what counts is that it was asked
+        sweep()
+
+
+def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thing").touch()
+    for out in ("other", "other/thing"):
+        with pytest.raises(RunError, match="choose another --out"):
+            run_sweep(GRID, tmp_path / out, lambda studies: FakeCrew(smoke_run), said="")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"on": "moon"}, "is not one of local, ray"),
+        ({"address": "auto"}, "--address is for --on ray"),
+        ({"gpus": 1}, "--gpus is for --on ray"),
+        ({"shared": True}, "--shared is for --on ray"),
+        ({"jobs": 0}, "must be 1 or more"),
+        ({"retries": -1}, "must be 0 or more"),
+    ],
+)
+def test_what_does_not_go_together(settings, said, tmp_path):
+    with pytest.raises(ConfigError, match=said):
+        start_sweep(tiny_grid("sst"), tmp_path / "out", progress=False, **settings)

@@ -1,0 +1,68 @@
+"""A sweep small enough for tests, and those who carry it out."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heedful.config import digest
+from heedful.files import sha256
+from heedful.seals import write_sealed
+from heedful.studies.result import StudyResult
+from heedful.sweeps.crew import AttemptError
+from heedful.sweeps.order import Order
+
+
+def write_reviews(folder: Path) -> Path:
+    """A file of eighty texts in which one word gives the label away."""
+    draw = random.Random(0)
+    filler = ["the", "a", "film", "plot", "with", "some", "actors", "of", "it", "was", "very", "long"]
+    rows = ["text,label"]
+    for i in range(80):
+        words = [*draw.choices(filler, k=draw.randint(3, 8)), ("bad", "good")[i % 2], *draw.choices(filler, k=2)]
+        rows.append(f"{' '.join(words)},{('down', 'up')[i % 2]}")
+    path = folder / "reviews.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def tiny_grid(data: Path | str, **axes: list[Any]) -> dict[str, Any]:
+    """Studies of a few steps; the axes as given."""
+    base = {
+        "data": str(data),
+        "budget": "smoke",
+        "min_count": 1,
+        "train.steps": 4,
+        "proxy.train.steps": 20,
+        "model.hidden": 4,
+        "model.embedding": 4,
+    }
+    return {"base": base, "grid": axes or {"model.projection": ["softmax", "sparsemax"]}}
+
+
+class FakeCrew:
+    """Hands out a finished study's result; `failing` studies fail that often first."""
+
+    def __init__(self, like: Path, failing: dict[str, int] | None = None, width: int = 2) -> None:
+        self.width = width
+        self.result = StudyResult.load(like / "result.json")
+        self.failing = dict(failing or {})
+        self.attempts: list[str] = []
+        self.stopped = False
+
+    def attempt(self, order: Order, report: Any) -> None:
+        self.attempts.append(order.name)
+        report({"model": "standard-0", "step": 1, "steps": 2, "accuracy": 0.5})
+        if self.failing.get(order.name, 0):
+            self.failing[order.name] -= 1
+            raise AttemptError("it <b>broke</b>", died=True)
+        folder = Path(order.folder)
+        folder.mkdir(parents=True)
+        replace(self.result, config_digest=digest(order.config)).save(folder / "result.json")
+        write_sealed(folder / "manifest.json", {"result": sha256(folder / "result.json")})
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def about(self) -> dict[str, Any]:
+        return {"on": "nowhere"}
