@@ -16,7 +16,6 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build", "output", "tools", "notebooks/*.ipynb", "**/*.txt"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.xref_missing"] if "--lenient" in sys.argv else []
 
 html_theme = "furo"
 html_title = "heedful"

@@ -21,7 +21,11 @@ def room_of(path):
     inside = path.relative_to(SOURCE)
     if len(inside.parts) > 1:
         return inside.parts[0]
-    return FACE if inside.stem in ("api", "cli", "doctor", "__init__", "__main__") or "_cli" in inside.stem else inside.stem
+    return (
+        FACE
+        if inside.stem in ("api", "cli", "doctor", "__init__", "__main__") or "_cli" in inside.stem
+        else inside.stem
+    )
 
 
 def imports():

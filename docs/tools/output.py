@@ -1,18 +1,20 @@
 """Run the commands that the docs show, and keep what they print: `python docs/tools/output.py [NAME…]`.
 
 Everything runs in a folder of its own, on real film reviews, with models small enough for a minute or two. The pages
-include the files of `docs/output/`; nothing in them is typed by hand.
+include the files of `docs/output/`; nothing in them is typed by hand. What was trained stays in `build/output` and is
+used again while it is there.
 """
 
 import csv
 import os
+import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "output"
+WORK = ROOT / "build" / "output"
 SMALL = """\
 data = "reviews.csv"
 max_validation = 300
@@ -30,6 +32,14 @@ learning_rate = 0.003
 steps = 1500
 learning_rate = 0.001
 """
+GRID = """\
+[base]
+data = "reviews.csv"
+budget = "smoke"
+
+[grid]
+"model.projection" = ["softmax", "sparsemax"]
+"""
 COMMANDS = {
     "data-list": "heedful data list",
     "data-show": "heedful data show rotten-tomatoes",
@@ -41,31 +51,34 @@ COMMANDS = {
     "tokens": "heedful tokens runs/reviews --top 12",
     "tokens-suspicious": "heedful tokens runs/reviews --suspicious --top 8",
     "audit": "heedful audit runs/reviews --sample 40",
+    "sweep": "heedful sweep grid.toml",
+    "runs": "heedful runs",
+    "query": 'heedful query "SELECT run, state, accuracy FROM runs"',
+    "query-schema": "heedful query --schema",
     "reproduce": "heedful reproduce snell2021",
     "reproduce-figure4": "heedful reproduce snell2021 figure4 --budget smoke",
     "claims": "heedful claims --results {results}",
     "doctor": "heedful doctor",
     "mistake": "heedful study --config typo.toml",
 }
-PREPARING = {"report": "study", "tokens": "study", "tokens-suspicious": "study", "audit": "study"}
 
 
 def main(wanted):
-    """Run the commands named, all of them where none is, and those that they build on."""
-    names = [name for name in COMMANDS if not wanted or name in wanted or name in {PREPARING.get(w) for w in wanted}]
+    """Run the commands named; all of them where none is."""
     OUT.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
-        write_reviews(here / "reviews.csv")
-        (here / "study.toml").write_text(SMALL, encoding="utf-8")
-        (here / "typo.toml").write_text('data = "reviews.csv"\nmax_lenght = 100\n', encoding="utf-8")
-        (OUT / "study.toml").write_text(SMALL, encoding="utf-8")
-        lines = (here / "reviews.csv").read_text(encoding="utf-8").splitlines()
-        (OUT / "reviews.csv.txt").write_text("\n".join(lines[:4]) + "\n", encoding="utf-8")
-        for name in names:
+    WORK.mkdir(parents=True, exist_ok=True)
+    if not (WORK / "reviews.csv").exists():
+        write_reviews(WORK / "reviews.csv")
+    files = {"study.toml": SMALL, "grid.toml": GRID, "typo.toml": 'data = "reviews.csv"\nmax_lenght = 100\n'}
+    for name, content in files.items():
+        (WORK / name).write_text(content, encoding="utf-8")
+        (OUT / name).write_text(content, encoding="utf-8")
+    lines = (WORK / "reviews.csv").read_text(encoding="utf-8").splitlines()
+    (OUT / "reviews.csv.txt").write_text("\n".join(lines[:4]) + "\n", encoding="utf-8")
+    for name, command in COMMANDS.items():
+        if not wanted or name in wanted:
             print(name, flush=True)
-            text = run(COMMANDS[name], here)
-            (OUT / f"{name}.txt").write_text(text, encoding="utf-8")
+            (OUT / f"{name}.txt").write_text(run(command, WORK), encoding="utf-8")
 
 
 def write_reviews(path):
@@ -83,7 +96,7 @@ def write_reviews(path):
 def run(command, folder):
     """What a command prints, after a prompt that shows the command itself."""
     shown = command.format(results="results")
-    arguments = command.format(results=ROOT / "results").split()
+    arguments = shlex.split(command.format(results=ROOT / "results"))
     environment = {key: value for key, value in os.environ.items() if key != "HEEDFUL_DATA"}
     environment |= {"COLUMNS": "96", "XDG_DATA_HOME": "/home/you/.local/share", "NO_COLOR": "1"}
     ran = subprocess.run(

@@ -14,6 +14,7 @@ PURPOSES = {
     "demo": "the film reviews rotten-tomatoes and imdb-reviews, and pandas",
     "hf": "auditing Hugging Face models, fetching corpora, integrated gradients",
     "ray": "sweeps on a cluster",
+    "examples": "the weights that an example fine-tunes",
     "track": "metrics to TensorBoard and MLflow",
     "bench": "the peers that benchmarks compare with",
     "docs": "building these docs",
