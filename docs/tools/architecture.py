@@ -128,7 +128,8 @@ def svg():
             f'fill="#1d232b">{escape(name)}</text>'
             f'<text x="{x + BOX / 2:.0f}" y="{y + 38}" text-anchor="middle" font-size="9.5" fill="#3d444d">'
             f"{escape(role)}</text>"
-            f'<text x="{x + BOX / 2:.0f}" y="{y + 53}" text-anchor="middle" font-size="10" fill="#6a717b">{count}</text>'
+            f'<text x="{x + BOX / 2:.0f}" y="{y + 53}" text-anchor="middle" font-size="10" fill="#6a717b">'
+            f"{count}</text>"
         )
     return "\n".join([*parts, "</svg>", ""])
 

@@ -36,7 +36,9 @@ def _function(name):
 
 def _class(name):
     kind = "autoexception" if name.endswith("Error") else "autoclass"
-    return _rst(f".. {kind}:: {getattr(heedful, name).__module__}.{name}\n   :members:")
+    home = getattr(heedful, name).__module__
+    elsewhere = "\n   :no-index:" if home.startswith("heedful.measure") else ""  # it has its place among the measures
+    return _rst(f".. {kind}:: {home}.{name}\n   :members:{elsewhere}")
 
 
 def _module(name):
