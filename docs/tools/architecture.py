@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "heedful"
-WIDTH, BOX, TALL, GAP, ROW = 980, 148, 62, 18, 104
-FACE = "verb and command line"
+WIDTH, BOX, TALL, GAP, ROW = 700, 206, 62, 18, 96
+FACE = "verbs, command line"
 
 
 def room_of(path):
