@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+TESTED := demo,hf,ray,track,dev
 
 .PHONY: audit-dependencies install demo test lint tree bench clean screenshots
 
@@ -17,6 +18,23 @@ lint: .venv/dev
 
 tree: .venv/dev
 	$(BIN)/python -m tests.tree
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/docs
+	@echo "open build/docs/index.html"
+
+# What commands print, for the pages that show it; a minute or two.
+docs-output: .venv/docs
+	$(BIN)/python docs/tools/output.py
+	$(BIN)/python docs/tools/notebooks.py
+
+dist: .venv/dev
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+
+# The wheel in an empty environment without extras: preflight, study of a CSV, report.
+check-wheel: dist
+	PYTHON=$(PYTHON) sh tests/check_wheel.sh dist/heedful-*.whl
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
@@ -42,12 +60,16 @@ install: .venv/dev
 
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing heedful and its test tools into .venv (a few minutes the first time) …"
-	$(PIP) --editable '.[demo,hf,ray,dev]'
+	$(PIP) --editable '.[$(TESTED)]'
+	@touch $@
+
+.venv/docs: .venv/dev
+	$(PIP) --editable '.[$(TESTED),docs]'
 	@touch $@
 
 .venv/bench: .venv/dev
-	$(PIP) --editable '.[demo,hf,ray,dev,bench]'
+	$(PIP) --editable '.[$(TESTED),bench]'
 	@touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist docs/_generated .pytest_cache .mypy_cache .ruff_cache

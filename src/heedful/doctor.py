@@ -14,6 +14,7 @@ PURPOSES = {
     "demo": "the film reviews rotten-tomatoes and imdb-reviews, and pandas",
     "hf": "auditing Hugging Face models, fetching corpora, integrated gradients",
     "ray": "sweeps on a cluster",
+    "examples": "the weights that an example fine-tunes",
     "track": "metrics to TensorBoard and MLflow",
     "bench": "the peers that benchmarks compare with",
     "docs": "building these docs",
@@ -95,7 +96,7 @@ def _version(package: str) -> str | None:
 
 def _machine() -> dict[str, Any]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    facts: dict[str, Any] = {"system": platform.platform(), "cores": cores, "device": _device()}
+    facts: dict[str, Any] = {"system": f"{platform.system()} {platform.machine()}", "cores": cores, "device": _device()}
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         facts["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return facts | {"disk_free": shutil.disk_usage(Path.cwd()).free, "executable": sys.executable}

@@ -1,0 +1,151 @@
+"""The picture of the house, drawn from the imports that are really there.
+
+Every room (a folder, or the modules at the top) stands in the first row below all that it imports. An arrow goes from
+a room to what it imports, unless a longer way says so already.
+"""
+
+import ast
+import re
+import sys
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "heedful"
+WIDTH, BOX, TALL, GAP, ROW = 700, 206, 62, 18, 96
+FACE = "verbs, command line"
+
+
+def room_of(path):
+    """Where a module lives; the modules that people call are one room."""
+    inside = path.relative_to(SOURCE)
+    if len(inside.parts) > 1:
+        return inside.parts[0]
+    return (
+        FACE
+        if inside.stem in ("api", "cli", "doctor", "__init__", "__main__") or "_cli" in inside.stem
+        else inside.stem
+    )
+
+
+def imports():
+    """For each room: its modules, its lines, and the rooms that they import, with how many modules do."""
+    rooms = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if not source.strip():
+            continue
+        room = rooms.setdefault(room_of(path), {"modules": 0, "lines": 0, "uses": {}})
+        room["modules"] += 1
+        room["lines"] += source.count("\n")
+        for other in {room_of(SOURCE / f"{found}.py") for found in _imported(source)} - {room_of(path)}:
+            room["uses"][other] = room["uses"].get(other, 0) + 1
+    return rooms
+
+
+def _imported(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"heedful.{a.name}" for a in node.names] if node.module == "heedful" else [node.module]
+        else:
+            continue
+        for name in names:
+            if name.startswith("heedful."):
+                inside = name.split(".")[1]
+                folder = SOURCE / inside
+                yield f"{inside}/x" if folder.is_dir() else inside if (SOURCE / f"{inside}.py").exists() else "__init__"
+
+
+def rows(rooms):
+    """The rooms row by row: each below everything it imports. The face stands last, whatever else asks for it."""
+    depth = {}
+
+    def deep(room, above=()):
+        if room in above:
+            raise SystemExit(f"rooms import each other: {' → '.join([*above, room])}")
+        if room not in depth:
+            below = [deep(other, (*above, room)) for other in rooms[room]["uses"] if other != FACE]
+            depth[room] = 1 + max(below, default=-1)
+        return depth[room]
+
+    for room in rooms:
+        deep(room)
+    return [sorted(r for r in rooms if depth[r] == level) for level in sorted(set(depth.values()))]
+
+
+def arrows(rooms):
+    """Imports that no longer way implies."""
+
+    def reached(room):
+        found, waiting = set(), [room]
+        while waiting:
+            for other in rooms[waiting.pop()]["uses"]:
+                if other not in found and other != FACE:
+                    found.add(other)
+                    waiting.append(other)
+        return found
+
+    for room, facts in rooms.items():
+        direct = [other for other in facts["uses"] if other != FACE]
+        for other in direct:
+            if not any(other in reached(third) for third in direct if third != other):
+                yield room, other, facts["uses"][other]
+
+
+def svg():
+    """The picture, as SVG that reads on light and dark ground."""
+    rooms, roles = imports(), _roles()
+    drawn, place = rows(rooms), {}
+    for level, names in enumerate(drawn):
+        wide = len(names) * BOX + (len(names) - 1) * GAP
+        for i, name in enumerate(names):
+            place[name] = ((WIDTH - wide) / 2 + i * (BOX + GAP), 16 + level * ROW)
+    tall = 32 + (len(drawn) - 1) * ROW + TALL
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" role="img" font-family="sans-serif">',
+        "<title>The rooms of heedful and what they import</title>",
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0 8 4 0 8z" fill="#8a8f98"/></marker></defs>',
+    ]
+    for room, other, count in arrows(rooms):
+        (x, y), (u, v) = place[room], place[other]
+        x, u, v = x + BOX / 2, u + BOX / 2, v + TALL
+        middle = (y + v) / 2
+        parts.append(
+            f'<path d="M{x:.0f} {y:.0f} C{x:.0f} {middle:.0f} {u:.0f} {middle:.0f} {u:.0f} {v + 3:.0f}" fill="none" '
+            f'stroke="#8a8f98" stroke-width="{min(1 + count / 12, 4):.1f}" marker-end="url(#tip)">'
+            f"<title>{count} modules of {escape(room)} import {escape(other)}</title></path>"
+        )
+    for name, (x, y) in place.items():
+        facts = rooms[name]
+        count = f"{facts['modules']} module{'s' * (facts['modules'] > 1)}, {facts['lines']:,} lines"
+        role = roles.get(name, "")
+        parts.append(
+            f'<rect x="{x:.0f}" y="{y}" width="{BOX}" height="{TALL}" rx="8" fill="#f4f1ea" stroke="#b8892b"/>'
+            f'<text x="{x + BOX / 2:.0f}" y="{y + 22}" text-anchor="middle" font-size="15" font-weight="600" '
+            f'fill="#1d232b">{escape(name)}</text>'
+            f'<text x="{x + BOX / 2:.0f}" y="{y + 38}" text-anchor="middle" font-size="9.5" fill="#3d444d">'
+            f"{escape(role)}</text>"
+            f'<text x="{x + BOX / 2:.0f}" y="{y + 53}" text-anchor="middle" font-size="10" fill="#6a717b">'
+            f"{count}</text>"
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _roles():
+    """What each folder is for, in the README's words."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^  (\w+)/ +(\S.*)$", readme, re.M))
+
+
+def write(path):
+    """Write the picture, where it has changed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != svg():
+        path.write_text(svg(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,0 +1,52 @@
+"""Docstrings that are written to be read become reStructuredText.
+
+Paragraphs stay paragraphs, with `names` as code; indented blocks (equations, lists of names) are set as they stand;
+examples stay examples.
+"""
+
+import re
+
+
+def as_rst(app, what, name, obj, options, lines):
+    """Sphinx's event: replace the lines of a docstring."""
+    lines[:] = rst(lines)
+
+
+def rst(lines):
+    """The same docstring in reStructuredText.
+
+    >>> rst(["Entropy of `alpha`.", "", "    H = |x|*", "", "In [0, ln L]."])
+    ['Entropy of ``alpha``.', '', '::', '', '    H = |x|*', '', 'In [0, ln L].', '']
+    """
+    made = []
+    for block in _blocks(lines):
+        if block[0].startswith(">>>"):
+            made += block
+        elif any(line.startswith(" ") for line in block):
+            lead = [line for line in block if not line.startswith(" ")]
+            if lead and not block[0].startswith(" "):
+                first = next(i for i, line in enumerate(block) if line.startswith(" "))
+                made += [_paragraph(line) for line in block[:first]] + [""]
+                block = block[first:]
+            made += ["::", "", *(f"    {line}" if not line.startswith("    ") else line for line in block)]
+        elif all(re.match(r"\S.*? {3,}\S", line) for line in block):
+            made += ["::", "", *(f"    {line}" for line in block)]
+        else:
+            made += [_paragraph(line) for line in block]
+        made.append("")
+    return made
+
+
+def _blocks(lines):
+    block = []
+    for line in [*lines, ""]:
+        if line.strip():
+            block.append(line.rstrip())
+        elif block:
+            yield block
+            block = []
+
+
+def _paragraph(line):
+    parts = re.split(r"(`[^`]+`)", line)
+    return "".join(f"`{part}`" if part.startswith("`") else re.sub(r"([\\*|_`])", r"\\\1", part) for part in parts)

@@ -1,0 +1,33 @@
+"""The notebooks of the docs run from top to bottom, and say what they promise."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PROMISES = {
+    "study-your-csv": ("sentiment", "A(alpha,beta)"),
+    "audit-your-model": ("A reader of the heat-map may be told", "Does attention move the prediction?"),
+    "watch-attention-being-learned": ("matched shuffle", "at random"),
+}
+
+
+def test_there_are_no_others():
+    assert {path.stem for path in (DOCS / "notebooks").glob("*.ipynb")} == set(PROMISES)
+
+
+@pytest.mark.parametrize("name", PROMISES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_notebook_runs(name, tmp_path, monkeypatch):
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    monkeypatch.syspath_prepend(str(DOCS / "tools"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    import notebooks
+
+    page, pictures = notebooks.markdown(notebooks.run(DOCS / "notebooks" / f"{name}.ipynb", tmp_path), name)
+    for words in PROMISES[name]:
+        assert words in page
+    assert len(pictures) == (2 if name.startswith("watch") else 0)
+    assert sys.executable
