@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: install demo test lint tree bench clean
+.PHONY: install demo test lint tree faults bench clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -17,6 +17,13 @@ lint: .venv/dev
 
 tree: .venv/dev
 	$(BIN)/python -m tests.tree
+
+faults: .venv/dev
+	$(BIN)/python -m tests.faults.long_kills
+	$(BIN)/python -m tests.faults.long_damage
+	$(BIN)/python -m tests.faults.long_disk
+	$(BIN)/python -m tests.faults.long_lock
+	$(BIN)/python -m tests.faults.ledger
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
