@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _begin(out: Path) -> list[int]:
-    """Children that all begin the study in one folder; one that is refused in the right words ends with its own code."""
+    """Children that all begin the study in one folder; one refused in the right words has a code of its own."""
     children = []
     for _ in range(PROCESSES):
         pid = os.fork()
