@@ -3,7 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TESTED := demo,hf,ray,track,dev
 
-.PHONY: audit-dependencies install demo test lint tree bench clean screenshots
+.PHONY: demo test lint tree docs docs-output dist check-wheel faults bench audit-dependencies screenshots install clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -35,6 +35,13 @@ dist: .venv/dev
 # The wheel in an empty environment without extras: preflight, study of a CSV, report.
 check-wheel: dist
 	PYTHON=$(PYTHON) sh tests/check_wheel.sh dist/heedful-*.whl
+
+faults: .venv/dev
+	$(BIN)/python -m tests.faults.long_kills
+	$(BIN)/python -m tests.faults.long_damage
+	$(BIN)/python -m tests.faults.long_disk
+	$(BIN)/python -m tests.faults.long_lock
+	$(BIN)/python -m tests.faults.ledger
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run

@@ -18,6 +18,7 @@ from heedful.model.forward import classifier_forward
 from heedful.studies.run import Run
 from heedful.studies.tokens import load_model
 from tests.audits.constructed import READER, passages
+from tests.conftest import unsealed
 
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, resamples=20, sample=6)
 
@@ -86,7 +87,7 @@ def test_texts_are_read_as_the_study_read_them(smoke_run):
 
 def test_a_study_of_translation_is_refused(smoke_run, tmp_path):
     run = tmp_path / "translation"
-    shutil.copytree(smoke_run, run)
+    unsealed(shutil.copytree(smoke_run, run))
     config = run / "config.toml"
     config.write_text(config.read_text().replace('task = "classification"', 'task = "translation"'))
     with pytest.raises(RunError, match="a study of translation"):

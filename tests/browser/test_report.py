@@ -18,6 +18,7 @@ from heedful.reports.page import write_report
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.conftest import unsealed
 
 HOSTILE_WORDS = [
     "<script>alert(1)</script>",
@@ -236,7 +237,7 @@ def test_equations_are_linked_within_the_page(opened):
 
 
 def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
-    run = Path(shutil.copytree(smoke_run, tmp_path / "run"))
+    run = unsealed(Path(shutil.copytree(smoke_run, tmp_path / "run")))
     path = run / "data" / "vocabulary.json"
     words = json.loads(path.read_text(encoding="utf-8"))
     words[4 : 4 + len(HOSTILE_WORDS)] = HOSTILE_WORDS

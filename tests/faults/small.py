@@ -14,8 +14,9 @@ from unittest.mock import patch
 from heedful.config import ModelConfig, ProxyConfig, StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.studies import study
 from heedful.studies.checkpoints import SETTING
+from heedful.studies.pool import train_all
+from heedful.studies.study import run_study
 from heedful.studies.worker import train_model
 
 _TRAIN = TrainConfig(steps=5, batch_size=4, learning_rate=1e-2, evaluate_at=(0, 2, 5))
@@ -78,9 +79,9 @@ def finish(config: StudyConfig, out: Path, notices: list[str] | None = None, *, 
         for spec in specs:
             train_model(run, spec, device="cpu", report=on_progress)
 
-    train = study.train_all if workers else train_here
-    with patch.object(study, "train_all", train), patch.dict(os.environ, {SETTING: "0"}):
-        study.run_study(config, out, corpus=corpus_of(config), jobs=1, device="cpu", on_progress=listen)
+    train = train_all if workers else train_here
+    with patch.dict(os.environ, {SETTING: "0"}):
+        run_study(config, out, corpus=corpus_of(config), jobs=1, device="cpu", train=train, on_progress=listen)
     return (out / "result.json").read_bytes()
 
 

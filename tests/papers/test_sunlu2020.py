@@ -24,6 +24,7 @@ from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, NO_CLASS, Sample, Texts
 from heedful.papers.sunlu2020.experiments import EXPERIMENTS
 from heedful.papers.sunlu2020.scores import summarise, token_scores
 from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_and_score
+from heedful.papers.units import read
 from tests.papers.conftest import Reproduced
 
 pytestmark = pytest.mark.xdist_group("sunlu2020")
@@ -44,7 +45,7 @@ def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
 
 def answers_of(reproduced_sunlu: Reproduced, orders: list[Order]):
     folder = reproduced_sunlu.work / "sunlu2020" / "smoke" / "units"
-    return {order: json.loads((folder / order.unit.file).read_text()) for order in orders}
+    return {order: read(folder / order.unit.file) for order in orders}
 
 
 def test_texts_have_no_ends_and_every_token_its_class():

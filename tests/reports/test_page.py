@@ -21,6 +21,7 @@ from heedful.reports.page import render_report, write_report
 from heedful.reports.terminal import print_study
 from heedful.studies.result import AlignmentResult, StudyResult
 from heedful.studies.run import Run
+from tests.conftest import unsealed
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def page(smoke_run):
 
 @pytest.fixture
 def own_run(smoke_run, tmp_path):
-    return Run(shutil.copytree(smoke_run, tmp_path / "run"))
+    return Run(unsealed(shutil.copytree(smoke_run, tmp_path / "run")))
 
 
 class Elements(HTMLParser):
@@ -199,7 +200,7 @@ def translation(smoke_translation_run):
 
 @pytest.fixture
 def own_translation(smoke_translation_run, tmp_path):
-    return Run(shutil.copytree(smoke_translation_run, tmp_path / "run"))
+    return Run(unsealed(shutil.copytree(smoke_translation_run, tmp_path / "run")))
 
 
 def test_a_translation_page_has_its_own_words(translation, smoke_translation_run):

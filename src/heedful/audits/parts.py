@@ -16,6 +16,7 @@ from heedful.audits.result import Example
 from heedful.config import content, digest, from_mapping
 from heedful.errors import HeedfulError
 from heedful.files import read_json, without_nan, write_json
+from heedful.seals import set_aside
 from heedful.studies.pool import OnProgress
 
 FORMAT = 1
@@ -29,7 +30,7 @@ def measured(
     key: str,
     on_progress: OnProgress = lambda line: None,
 ) -> list[Part]:
-    """`measure` of every chunk. Those that lie in `folder` are read; a damaged file is measured anew.
+    """`measure` of every chunk. Those that lie in `folder` are read; a damaged file is set aside and measured anew.
 
     key: everything that decides the answer beside the chunk itself; with the chunk it names the file. Progress counts
     passages: `{"model": "audit", "step": 32, "steps": 200}`.
@@ -39,8 +40,11 @@ def measured(
     on_progress({"model": "audit", "step": 0, "steps": total})
     for chunk in chunks:
         path = folder / f"{digest([FORMAT, key, chunk])[:32]}.json"
-        part = _read(path)
+        part = _read(path) if path.exists() else None
         if part is None:
+            if (aside := set_aside(path)) is not None:
+                notice = f"{path} was damaged: set aside as {aside.name}, and measured again"
+                on_progress({"model": "audit", "notice": notice})
             part = measure(chunk)
             _write(path, part)
         parts.append(part)
@@ -85,7 +89,7 @@ def _write(path: Path, part: Part) -> None:
 
 
 def _read(path: Path) -> Part | None:
-    """What was written; nothing where there is no file, or not the one that was written."""
+    """What was written; nothing where the file is not the one that was written."""
     try:
         stored = read_json(path)
         plain: Mapping[str, Any] = stored["part"]

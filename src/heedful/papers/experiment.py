@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Lab:
     def study(self, config: StudyConfig) -> Run:
         """The run of a study, trained first where it is not there yet; its folder's name carries its settings."""
         run = Run(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
-        if not is_whole(run):
+        if not _is_whole(run.root, tuple(p.stat().st_mtime_ns for p in _ends(run) if p.exists())):
             self.on_stage(f"studying {config.data}")
             run_study(config, run.root, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
         return run
@@ -45,6 +46,16 @@ class Lab:
         if missing:
             self.on_stage(f"{missing} of {len(units)} pieces to compute")
         return compute(units, folder, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
+
+
+@lru_cache(maxsize=256)
+def _is_whole(root: Path, written: tuple[int, ...]) -> bool:
+    """Whether a run is finished and undamaged; every cell of every table asks, so it is looked at once."""
+    return is_whole(Run(root))
+
+
+def _ends(run: Run) -> tuple[Path, ...]:
+    return run.result_path, run.manifest_path
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,12 @@ from heedful.errors import ConfigError, DamagedError
 from heedful.files import write_atomically
 from heedful.model.train import Standing
 from heedful.seals import check, damaged, read_sealed, set_aside, write_sealed
-from heedful.studies.model_folder import ModelFolder
+from heedful.studies.model_folder import STATE, TENSORS, ModelFolder
 
 SECONDS = 30.0  # of training that a kill may cost, about
 SETTING = "HEEDFUL_CHECKPOINT_SECONDS"
 _COST = 20  # saving may take a twentieth of the time
 _KEPT = 2
-_STATE, _TENSORS = "state.json", "training.safetensors"
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Checkpoints:
         }
         place = self.root / str(standing.step)
         size = sum(tensor.nbytes for tensor in tensors.values())
-        checksum = write_atomically(place / _TENSORS, lambda path: save_file(tensors, path), size=size)
+        checksum = write_atomically(place / TENSORS, lambda path: save_file(tensors, path), size=size)
         state = {
             "identity": self.identity,
             "step": standing.step,
@@ -83,35 +82,35 @@ class Checkpoints:
             "metrics": saved.metrics,
             "best": saved.best,
             "files": self.folder.traces_written(),
-            _TENSORS: checksum,
+            TENSORS: checksum,
         }
-        write_sealed(place / _STATE, state)
-        for step in _steps(self.root)[:-_KEPT]:
-            _drop(self.root / str(step))
+        write_sealed(place / STATE, state)
+        for step in self.folder.state_steps()[:-_KEPT]:
+            self.folder.drop_state(step)
         self._last = time.monotonic()
         self._cost = self._last - began
 
     def latest(self, tell: Callable[[str], None] = lambda notice: None) -> Saved | None:
         """The last checkpoint that is as it was written, and all the files before it; what is damaged is set aside."""
-        for step in reversed(_steps(self.root)):
+        for step in reversed(self.folder.state_steps()):
             place = self.root / str(step)
-            if not (place / _STATE).exists():  # killed while it was written
-                _drop(place)
+            if not (place / STATE).exists():  # killed while it was written
+                self.folder.drop_state(step)
                 continue
             try:
-                state = read_sealed(place / _STATE)
-                check(place / _TENSORS, state[_TENSORS])
+                state = read_sealed(place / STATE)
+                check(place / TENSORS, state[TENSORS])
                 for name, checksum in state["files"].items():
                     check(self.folder.root / name, checksum)
-                tensors = _load(place / _TENSORS)
+                tensors = _load(place / TENSORS)
             except DamagedError as error:
                 aside = set_aside(Path(str(error.path)))
                 kept = f"set aside as {aside.name}" if aside else "gone"
                 tell(f"{error.path} was damaged ({error.why}): {kept}, and computed again")
-                (place / _STATE).unlink(missing_ok=True)
+                (place / STATE).unlink(missing_ok=True)
                 continue
             if state["identity"] != self.identity or state["next_batch"] != self.next_batch(state["step"]):
-                _drop(self.root / str(step))
+                self.folder.drop_state(step)
                 continue
             self.folder.written = dict(state["files"])
             return Saved(
@@ -122,26 +121,6 @@ class Checkpoints:
                 _of("best", tensors),
             )
         return None
-
-
-def drop_checkpoints(folder: ModelFolder) -> None:
-    """Remove the checkpoints of a model that is done; the weights that its training ended with stay."""
-    root = folder.root / "checkpoints"
-    for step in _steps(root):
-        _drop(root / str(step))
-
-
-def _steps(root: Path) -> list[int]:
-    """Steps with a checkpoint, whole or not."""
-    found = {path.parent.name for name in (_STATE, _TENSORS) for path in root.glob(f"*/{name}")}
-    return sorted(int(name) for name in found if name.isdigit())
-
-
-def _drop(place: Path) -> None:
-    for name in (_STATE, _TENSORS):
-        (place / name).unlink(missing_ok=True)
-    if not any(place.iterdir()):
-        place.rmdir()
 
 
 def _seconds() -> float:

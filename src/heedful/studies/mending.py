@@ -11,6 +11,7 @@ from heedful.config import StudyConfig, digest
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.files import write_atomically
 from heedful.seals import check, read_sealed, set_aside
+from heedful.studies.model_folder import ModelFolder
 from heedful.studies.run import Run
 
 
@@ -33,6 +34,8 @@ def mend(run: Run, config: StudyConfig, tell: Callable[[str], None] = lambda not
         if damage.seal is not None:
             damage.seal.unlink(missing_ok=True)
         tell(_sentence(damage.path, damage.why, aside))
+    for done in (run.root / "models").glob("*/done.json"):
+        ModelFolder(done.parent).drop_states()  # of models that were killed between their end and this
 
 
 def is_whole(run: Run) -> bool:

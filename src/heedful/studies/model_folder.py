@@ -10,6 +10,7 @@ from heedful.seals import check, read_sealed, write_sealed
 from heedful.trace.snapshot import Snapshot
 from heedful.trace.store import Trace, write_step
 
+STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint to go on from
 Recorded = Literal["validation", "train"]  # the split whose texts are recorded through training
 
 
@@ -42,6 +43,24 @@ class ModelFolder:
     def checkpoint_folder(self, step: int) -> Path:
         """Weights at a step."""
         return self.root / "checkpoints" / str(step)
+
+    def state_steps(self) -> list[int]:
+        """Steps with a checkpoint to go on from, whole or not."""
+        found = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
+        return sorted(int(name) for name in found if name.isdigit())
+
+    def drop_state(self, step: int) -> None:
+        """Remove the checkpoint of a step; the weights that training ended with stay."""
+        place = self.checkpoint_folder(step)
+        for name in (STATE, TENSORS):
+            (place / name).unlink(missing_ok=True)
+        if not any(place.iterdir()):
+            place.rmdir()
+
+    def drop_states(self) -> None:
+        """Remove all checkpoints of a model that is done: nothing goes on from them."""
+        for step in self.state_steps():
+            self.drop_state(step)
 
     def record(self, step: int, snapshot: Snapshot, split: Recorded = "validation") -> None:
         """Store one step of the trace."""

@@ -82,6 +82,7 @@ def work_through(
                     if stopped.is_set():
                         raise
                     on_progress({"model": name, "notice": f"{killed}: another goes on"})
+                    _end(process, at_once=True)
                     process = start()
                     _follow(process, name, order, complaints, on_progress)
         except BaseException:

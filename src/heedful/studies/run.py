@@ -157,7 +157,7 @@ class Run:
                 f"{self.root}: the study is not finished (it has no result.json); the same command goes on with it"
             )
         expected = self.manifest().get("result")
-        if expected:
+        if expected and self.is_sealed():
             check(self.result_path, expected)
         return StudyResult.load(self.result_path)
 

@@ -16,7 +16,6 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.studies import classification, translation
-from heedful.studies.checkpoints import drop_checkpoints
 from heedful.studies.orphans import end_with_driver
 from heedful.studies.run import ModelKind, ModelSpec, Run
 from heedful.studies.training import Job, Report
@@ -35,7 +34,7 @@ def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Repo
     summary = {"kind": spec.kind, "seed": spec.seed, **work(job)}
     seconds = round(time.perf_counter() - started, 1)
     job.folder.finish(summary | {"seconds": seconds, "identity": run.identity()})
-    drop_checkpoints(job.folder)
+    job.folder.drop_states()
 
 
 def main(arguments: list[str]) -> int:

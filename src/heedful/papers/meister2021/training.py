@@ -17,7 +17,7 @@ from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.corpus import stratified_order
 from heedful.data.jain_wallace import SEED, prepare, word_vectors
 from heedful.data.tokens import EncodedSplit, Vocabulary
-from heedful.errors import RunError
+from heedful.errors import DamagedError, RunError
 from heedful.files import write_atomically
 from heedful.model.classifier import AttentionClassifier, predict
 from heedful.model.train import Trainable, train
@@ -25,6 +25,7 @@ from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS, NAMES, Architecture, Corpus, Projection
 from heedful.papers.meister2021.measuring import measure
 from heedful.papers.units import Unit
+from heedful.seals import check, read_sealed, write_sealed
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -124,7 +125,8 @@ def trained_and_measured(
     train_by_epoch(classifier, encoded.train, settings, seed, device, report, at_epoch)
     state = best.pop("state")
     classifier.load_state_dict(state)
-    write_atomically(Path(weights), lambda path: save_file(state, path))
+    checksum = write_atomically(Path(weights), lambda path: save_file(state, path))
+    write_sealed(Path(f"{weights}.json"), {"weights": checksum})
     sizes = {"train": len(encoded.train), "validation": len(encoded.validation), "test": len(encoded.test)}
     words = encoded.vocabulary.words
     return {
@@ -152,6 +154,11 @@ def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> Atte
     """A model that was trained before; a clear error where its weights are gone."""
     if not Path(weights).is_file():
         raise RunError(f"{weights}: the base's weights are gone; delete the unit of that name and run again")
+    if (seal := Path(f"{weights}.json")).exists():
+        try:
+            check(Path(weights), read_sealed(seal)["weights"])
+        except DamagedError as error:
+            raise DamagedError(error.path, error.why, "delete it and the unit of that name, and run again") from None
     model = AttentionClassifier(config, len(vocabulary), 2)
     state: dict[str, Tensor] = load_file(weights)
     model.load_state_dict(state)

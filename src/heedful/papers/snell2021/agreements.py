@@ -11,13 +11,15 @@ from typing import Any, get_args
 import numpy as np
 
 from heedful.config import from_mapping
-from heedful.files import read_json, without_nan, write_json
+from heedful.errors import DamagedError
+from heedful.files import without_nan
 from heedful.measure.uncertainty import Estimate, mean_over_seeds
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Cell, Finding, Row, Table, Unit, Value
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.studies import Corpus, corpora, study_of
 from heedful.papers.tables import exactly
+from heedful.papers.units import is_there, read, save
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
 from heedful.studies.model_folder import Recorded
 from heedful.studies.result import AgreementResult, Convention
@@ -51,19 +53,22 @@ def measured(lab: Lab, data: str, split: Recorded = "validation", measure: Measu
     run = lab.study(study_of(data, lab.budget))
     path = run.root / f"agreements-{split}-{measure}.json"
     if path.exists():
-        return _stored(path, path.stat().st_mtime_ns)
+        try:
+            return _stored(path, path.stat().st_mtime_ns)
+        except DamagedError:
+            is_there(path, lambda notice: lab.on_progress({"model": data, "notice": notice}))
     lab.on_stage(f"measuring {data} ({split}, {measure})")
     recordings = Recordings(run, split)
     agreements = measure_agreements(recordings, measure)
     answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings))
-    write_json(path, without_nan(asdict(answer)))
+    save(path, without_nan(asdict(answer)))
     return answer
 
 
 @lru_cache(maxsize=64)
 def _stored(path: Path, written: int) -> Measured:
     """What was measured before; every cell of every table asks for it."""
-    return from_mapping(Measured, read_json(path), where=str(path))
+    return from_mapping(Measured, read(path), where=str(path))
 
 
 def _final_bleu(recordings: Recordings) -> Estimate | None:

@@ -1,0 +1,108 @@
+"""Each kind of file, damaged: named, set aside, computed again to the same bytes; readers say which file it is."""
+
+import shutil
+
+import pytest
+
+from heedful.config import with_overrides
+from heedful.errors import DamagedError, HeedfulError, RunError
+from heedful.reports.page import render_report
+from heedful.studies.mending import damages, is_whole
+from heedful.studies.run import ModelSpec, Run
+from heedful.studies.tokens import token_table
+from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
+from tests.faults.small import TEXTS, die_at_rename, finish
+
+pytestmark = pytest.mark.xdist_group("damage")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("damage") / "whole"
+    finish(TEXTS, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory):
+    out = tmp_path_factory.mktemp("damage") / "broken-off"
+    assert die_at_rename(TEXTS, out, 27, before=False)
+    return out
+
+
+@pytest.fixture
+def run(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("kind", "harm"), [(kind, list(HARMS)[i % 3]) for i, kind in enumerate(FINISHED)], ids=lambda value: str(value)
+)
+def test_a_finished_run_is_mended(whole, run, kind, harm):
+    HARMS[harm](run / kind)
+    assert not is_whole(Run(run))
+    notices = []
+    assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
+    assert [n for n in notices if str(run / kind) in n and f"{(run / kind).name}.damaged-1" in n], notices
+    assert (run / f"{kind}.damaged-1").exists()
+    assert is_whole(Run(run))
+    if kind != "manifest.json":
+        assert Run(run).manifest()["set_aside"] == notices
+    if kind not in ("manifest.json", "models/proxy-0/done.json"):  # these know how long it took
+        assert (run / kind).read_bytes() == (whole / kind).read_bytes()
+
+
+@pytest.mark.parametrize("kind", UNFINISHED)
+def test_an_unfinished_run_is_mended(whole, broken_off, tmp_path, kind):
+    run = shutil.copytree(broken_off, tmp_path / "run")
+    harmed = last(run, kind)
+    flip(harmed)
+    notices = []
+    assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
+    assert [n for n in notices if str(harmed) in n and "damaged-1" in n], notices
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FINISHED if "logistic" not in kind and "test." not in kind])
+def test_readers_name_the_damaged_file(run, kind):
+    flip(run / kind)
+
+    def read_everything():
+        render_report(Run(run))
+        token_table(run, seed=1)
+        Run(run).split("train")
+        Run(run).recorded_splits()
+        Run(run).model(ModelSpec("proxy", 0)).summary()
+        Run(run).model(ModelSpec("attention-only", 0)).trace("train").quantity("alpha", 5)
+        for damage in damages(Run(run)):
+            raise DamagedError(damage.path, damage.why)
+
+    with pytest.raises(HeedfulError) as error:
+        read_everything()
+    assert str(run / kind) in str(error.value)
+
+
+def test_a_file_that_is_gone_is_made_again(whole, run):
+    (run / "models" / "standard-0" / "trace" / "2.parquet").unlink()
+    notices = []
+    assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
+    assert "trace/2.parquet was damaged (it is gone): gone, and computed again" in notices[0]
+
+
+def test_a_damaged_config_does_not_let_another_study_in(run):
+    truncate(run / "config.toml")
+    with pytest.raises(RunError, match="other settings"):
+        finish(with_overrides(TEXTS, min_count=2), run)
+
+
+def test_a_run_from_before_checksums_is_read_as_it_is(whole, run):
+    (run / "config.toml").write_text((run / "config.toml").read_text().split("\n", 1)[1])
+    (run / "data" / "checksums.json").unlink()
+    assert is_whole(Run(run))
+    assert finish(TEXTS, run) == (whole / "result.json").read_bytes()
+
+
+def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
+    run = shutil.copytree(broken_off, tmp_path / "run")
+    other = with_overrides(TEXTS, min_count=2)
+    with pytest.raises(RunError, match="other settings"):
+        finish(other, run)
