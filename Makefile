@@ -41,6 +41,8 @@ faults: .venv/dev
 	$(BIN)/python -m tests.faults.long_damage
 	$(BIN)/python -m tests.faults.long_disk
 	$(BIN)/python -m tests.faults.long_lock
+	$(BIN)/python -m tests.faults.long_fuzz
+	$(BIN)/python -m tests.faults.long_sweeps
 	$(BIN)/python -m tests.faults.ledger
 
 bench: .venv/bench
