@@ -40,3 +40,4 @@ def setup(app):
     architecture.write(made / "architecture.svg")
     reference.write(made)
     app.connect("autodoc-process-docstring", docstrings.as_rst)
+    app.connect("autodoc-process-signature", docstrings.with_short_names)

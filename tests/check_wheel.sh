@@ -35,7 +35,7 @@ PYTHON
 "$bin/heedful" report runs/reviews --out page.html
 test -s page.html
 "$bin/python" -c "import heedful, pathlib; assert (pathlib.Path(heedful.__file__).parent / 'py.typed').exists()"
-"$bin/heedful" --show-completion bash | grep -q heedful || { echo "no shell completion"; exit 1; }
+bash -c "'$bin/heedful' --show-completion; :" | grep -q _HEEDFUL_COMPLETE || { echo "no shell completion"; exit 1; }
 
 said=$("$bin/heedful" preflight rotten-tomatoes 2>&1) && { echo "rotten-tomatoes without its extra?"; exit 1; }
 echo "$said" | grep -q "pip install 'heedful\[demo\]'"

@@ -6,6 +6,19 @@ examples stay examples.
 
 import re
 
+from numpy.typing import ArrayLike
+from sphinx.util.typing import stringify_annotation
+
+SPELLED_OUT = [stringify_annotation(ArrayLike, mode) for mode in ("smart", "fully-qualified")]
+
+
+def with_short_names(app, what, name, obj, options, signature, returned):
+    """Sphinx's event: `ArrayLike` under its name, not as the union it stands for."""
+    for spelled in SPELLED_OUT:
+        signature = signature and signature.replace(spelled, "ArrayLike")
+        returned = returned and returned.replace(spelled, "ArrayLike")
+    return signature, returned
+
 
 def as_rst(app, what, name, obj, options, lines):
     """Sphinx's event: replace the lines of a docstring."""
