@@ -63,7 +63,8 @@ def test_a_page_with_pictures_from_what_was_kept(folder):
     assert len(pictures) == 5
     for name in pictures:
         drawn = ElementTree.parse(page.parent / "figures" / "audit" / name).getroot()
-        assert float(drawn.get("width").removesuffix("pt")) > 300
+        assert drawn.get("viewBox")
+        assert len(list(drawn.iter())) > 10  # something is drawn
     before = page.read_bytes()
     assert write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], page).read_bytes() == before
 
