@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from markupsafe import Markup, escape
 
+Number = int | float
 _SYMBOLS = {
     "alpha": "α",
     "alpha_hat": "α̂",
@@ -108,7 +109,7 @@ def answers(questions: Sequence[Answered]) -> Markup:
     return Markup('<ol class="questions">\n{}\n</ol>').format(Markup("\n").join(lines))
 
 
-def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: float | None) -> Markup:
+def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | None) -> Markup:
     """Agreements with their intervals as one picture that needs no script.
 
     agreements: mappings with `key` (what is compared with what), `symbol`, `convention`, `value`, `low`, `high` and
@@ -122,7 +123,7 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: float | N
     most = min(1.0, math.ceil(10 * max([*ends, chance or 0.0]) + 0.2) / 10)
     right = _WIDTH - 150
 
-    def x(share: float) -> float:
+    def x(share: Number) -> float:
         return round(_LEFT + share / most * (right - _LEFT), 1)
 
     parts = [_line("grid", x(k / 10), _TOP - 8, x(k / 10), height - 36) for k in range(round(10 * most) + 1)]
@@ -165,7 +166,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Markup:
 
 
 def _dot(
-    row: Mapping[str, Any], conventions: list[str], y: float, x: Any, right: float, *, several: bool
+    row: Mapping[str, Any], conventions: list[str], y: Number, x: Any, right: Number, *, several: bool
 ) -> list[Markup]:
     mark = conventions.index(row["convention"])
     drawn = []
@@ -181,11 +182,11 @@ def _dot(
     return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {said}" if several else said)]
 
 
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
+def _line(kind: str, x1: Number, y1: Number, x2: Number, y2: Number) -> Markup:
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, x1, y1, x2, y2)
 
 
-def _text(x: float, y: float, anchor: str, words: str, *, soft: bool = True) -> Markup:
+def _text(x: Number, y: Number, anchor: str, words: str, *, soft: bool = True) -> Markup:
     """A text of a picture, its superscripts raised."""
     raise_up = Markup('<tspan dy="-5" font-size="9">{}</tspan><tspan dy="5">{}</tspan>')
     first, *others = re.split(r"\^(\w+)", words)
