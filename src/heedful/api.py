@@ -66,13 +66,18 @@ def study(
     config = study_config(name, budget=budget, seeds=seeds, task=task, target=target and str(target), **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
     with show_progress(enabled=progress) as (shown, on_stage), tracking(track, folder, config) as tracked:
+
+        def on_progress(line: dict[str, Any]) -> None:
+            shown(line)
+            tracked.line(line)
+
         result = run_study(
             config,
             folder,
             corpus=corpus,
             jobs=jobs,
             device=device,
-            on_progress=lambda line: (shown(line), tracked.line(line))[0],
+            on_progress=on_progress,
             on_stage=on_stage,
         )
         tracked.result(result)

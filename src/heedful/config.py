@@ -277,7 +277,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
       ...
     heedful.errors.ConfigError: config: unknown setting 'step'; did you mean 'steps'?
     """
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     values = {}
     for key, value in mapping.items():
@@ -336,7 +336,10 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-_hints = functools.cache(get_type_hints)  # a result has thousands of dataclasses of a dozen kinds
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """A result has thousands of dataclasses, of a dozen kinds."""
+    return get_type_hints(kind)
 
 
 def _coerce(value: Any, kind: Any, where: str) -> Any:

@@ -124,7 +124,7 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | 
     right = _WIDTH - 150
 
     def x(share: Number) -> float:
-        return round(_LEFT + share / most * (right - _LEFT), 1)
+        return round(float(_LEFT + share / most * (right - _LEFT)), 1)
 
     parts = [_line("grid", x(k / 10), _TOP - 8, x(k / 10), height - 36) for k in range(round(10 * most) + 1)]
     parts += [_text(x(k / 10), height - 20, "middle", f"{10 * k}") for k in range(round(10 * most) + 1)]

@@ -14,7 +14,7 @@ from heedful.records.found import find_runs
 from heedful.records.views import VIEWS
 from heedful.studies.tabular import Tabular, arrow_table
 
-_SEALED = {
+_SEALED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
     "autoload_known_extensions": "false",

@@ -107,9 +107,9 @@ def see(plan: Plan, chunk: Chunk) -> Seen:
     first, second, lines = chunk.rows()
     if chunk.of.task == "translation":
         found = sort_out(first, second, lines)
-        sides = ([side[i] for i in found.kept] for side in (first, second))
+        one, other = (_counted([side[i] for i in found.kept], plan.rules) for side in (first, second))
         left = Left.of(found.empty), Left.of(found.numerical)
-        return Seen(*(_counted(texts, plan.rules) for texts in sides), len(found.kept), *left)
+        return Seen(one, other, len(found.kept), *left)
     kept = [i for i, text in enumerate(first) if text.strip()]
     empty = [line for line, text in zip(lines, first, strict=True) if not text.strip()]
     words, cut = _counted_texts([first[i] for i in kept], plan.rules)

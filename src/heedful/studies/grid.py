@@ -136,7 +136,7 @@ def _config(settings: Mapping[str, Any], where: str) -> StudyConfig:
     if task not in ("classification", "translation"):
         raise ConfigError(f"{where}: task: {task!r} is not one of 'classification', 'translation'")
     try:
-        preset = study_preset(data, str(chosen["budget"] or "quick"), task)  # type: ignore[arg-type]
+        preset = study_preset(data, str(chosen["budget"] or "quick"), task)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
     plain = content(preset)

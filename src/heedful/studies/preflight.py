@@ -226,7 +226,7 @@ def _alignment(corpus: ParallelCorpus, sources: Ids, targets: Ids) -> CountedAli
     return CountedAlignment(error(1), error(5), alignment_scores(straight, sure, possible).aer)
 
 
-def _named(associations: tuple[Association, ...], names: tuple[str, ...], top: int) -> tuple[TellingWord, ...]:
+def _named(associations: tuple[Association, ...], names: Sequence[str], top: int) -> tuple[TellingWord, ...]:
     specials = set(range(len(SPECIALS)))
     return tuple(
         TellingWord(names[each.source], each.together, each.source_count, each.trans, each.z)

@@ -8,6 +8,7 @@ work was divided.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,7 +236,7 @@ def _kept(side: str, found: Frequent, kept: Vocabulary, settings: Settings) -> l
     return said
 
 
-def _workers(settings: Settings) -> dict[str, int | str | None]:
+def _workers(settings: Settings) -> dict[str, Any]:
     return {"jobs": settings.jobs, "on": settings.on, "address": settings.address}
 
 

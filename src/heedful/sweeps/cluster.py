@@ -146,7 +146,7 @@ def _connect(address: str | None) -> Any:
             f"{address}: heedful joins a cluster rather than calling it from outside; run `ray start --address=…` on "
             "this machine, then give --address auto"
         )
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     if address is None:
         quiet["_node_ip_address"] = "127.0.0.1"
     else:
