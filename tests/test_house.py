@@ -24,8 +24,7 @@ LAYERS = [
     {"records"},
     {"reports"},
     {"sweeps"},
-    {"api", "audit_cli", "cli", "config_cli", "data_cli", "doctor", "doctor_cli", "papers_cli", "runs_cli"}
-    | {"sweep_cli", "tokens_cli", "__init__", "__main__"},
+    {"api", "commands", "cli", "doctor", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -26,6 +26,7 @@ ROOMS = {
     "papers/sunlu2020/": "one function per table or figure",
     "records/": "runs are found again",
     "reports/": "results become pages",
+    "commands/": "the command line, a module for each group of verbs",
     "sweeps/": "a grid becomes studies, here or on a cluster",
 }
 

@@ -19,13 +19,8 @@ FACE = "verbs, command line"
 def room_of(path):
     """Where a module lives; the modules that people call are one room."""
     inside = path.relative_to(SOURCE)
-    if len(inside.parts) > 1:
-        return inside.parts[0]
-    return (
-        FACE
-        if inside.stem in ("api", "cli", "doctor", "__init__", "__main__") or "_cli" in inside.stem
-        else inside.stem
-    )
+    room = inside.parts[0] if len(inside.parts) > 1 else inside.stem
+    return FACE if room in ("api", "commands", "cli", "doctor", "__init__", "__main__") else room
 
 
 def imports():

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful import audit_cli, doctor_cli, papers_cli, runs_cli, sweep_cli, tokens_cli
-from heedful.config_cli import configurable
-from heedful.data_cli import app as data_app
+from heedful.commands import audit, data, doctor, papers, runs, sweep, tokens
+from heedful.commands.configurable import configurable
 
 app = typer.Typer(
     name="heedful",
@@ -19,15 +18,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(data_app, name="data", help="List, describe, check and fetch corpora.")
-app.command()(audit_cli.audit)
-app.command()(papers_cli.reproduce)
-app.command()(papers_cli.claims)
-app.command()(tokens_cli.tokens)
-app.command()(doctor_cli.doctor)
-app.command()(sweep_cli.sweep)
-app.command()(runs_cli.runs)
-app.command()(runs_cli.query)
+app.add_typer(data.app, name="data", help="List, describe, check and fetch corpora.")
+app.command()(audit.audit)
+app.command()(papers.reproduce)
+app.command()(papers.claims)
+app.command()(tokens.tokens)
+app.command()(doctor.doctor)
+app.command()(sweep.sweep)
+app.command()(runs.runs)
+app.command()(runs.query)
 
 
 def _corpora(incomplete: str) -> list[str]:
@@ -233,7 +232,7 @@ def report(
         typer.launch(path.resolve().as_uri())
 
 
-for _command in (*app.registered_commands, *data_app.registered_commands):
+for _command in (*app.registered_commands, *data.app.registered_commands):
     if _command.callback is not None:
         _command.callback = configurable(_command.callback)
 

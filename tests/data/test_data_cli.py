@@ -3,9 +3,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from heedful.commands.data import app
 from heedful.data.catalog import CATALOG
 from heedful.data.synthetic import TASKS
-from heedful.data_cli import app
 from heedful.errors import DataError
 
 

@@ -9,6 +9,7 @@ import torch
 import typer
 from typer.testing import CliRunner
 
+from heedful.commands.tokens import tokens
 from heedful.config import ModelConfig
 from heedful.data.tokens import EncodedSplit
 from heedful.errors import ConfigError, HeedfulError, RunError
@@ -28,7 +29,6 @@ from heedful.studies.tokens import (
     token_table,
     towards,
 )
-from heedful.tokens_cli import tokens
 
 V, K = 11, 3
 TEXTS = EncodedSplit.of([[4, 5, 4], [6], [5, 7, 8, 9, 4]], [0, 2, 1])
