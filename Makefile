@@ -9,7 +9,7 @@ demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from xdist.scheduler import LoadScopeScheduling
 
 from heedful.budgets import study_preset
 from heedful.data.alignments import Alignment
@@ -15,6 +16,31 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.synthetic import stream_pairs
 from heedful.studies.study import run_study
+
+# Tests that share a costly fixture, or one cluster, run in one process. xdist's own mark for this does nothing under
+# pytest 9.2, whose items cannot be renamed.
+TOGETHER = {
+    "tests/papers/test_reproduce.py": "snell2021",
+    "tests/papers/test_snell2021.py": "snell2021",
+    "tests/papers/test_meister2021.py": "meister2021",
+    "tests/papers/test_sunlu2020.py": "sunlu2020",
+    "tests/faults/test_damage.py": "damage",
+    "tests/sweeps/test_places.py": "ray",
+    "tests/studies/test_spreading.py": "ray",
+}
+
+
+class Together(LoadScopeScheduling):
+    """Each test goes wherever there is room, but those of `TOGETHER` to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return TOGETHER.get(nodeid.split("::")[0], nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Together(config, log)
+
 
 torch.set_num_threads(1)  # idle threads that spin cost more than they bring when tests run side by side
 

@@ -7,6 +7,7 @@ import pytest
 from heedful.audits.audit import AuditSettings, free_folder, run_audit
 from heedful.audits.measuring import Examination
 from heedful.audits.result import AuditResult
+from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
@@ -17,9 +18,9 @@ QUICK = AuditSettings(integrated_steps=4, adversary_steps=40, random_orders=2, c
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The model whose attention decides everything, and the one whose attention is ignored."""
-    some = passages(24)
+    some, full = passages(24), replace(QUICK, adversary_steps=FULL_SEARCH)
     return {
-        listens: run_audit(pooled(listens=listens), some, out=tmp_path_factory.mktemp("audit"), settings=QUICK)
+        listens: run_audit(pooled(listens=listens), some, out=tmp_path_factory.mktemp("audit"), settings=full)
         for listens in (True, False)
     }
 

@@ -13,8 +13,6 @@ from heedful.studies.tokens import token_table
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
 from tests.faults.small import TEXTS, die_at_rename, finish
 
-pytestmark = pytest.mark.xdist_group("damage")
-
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):

@@ -29,7 +29,6 @@ def test_command_line():
     check(fuzz_cli.fuzz(120))
 
 
-@pytest.mark.xdist_group("smoke_run")
 def test_runs(smoke_run):
     check(fuzz_runs.fuzz(12, run=smoke_run))
 

@@ -1,4 +1,4 @@
-"""A whole paper at `smoke`, made once; tests of one paper run in one process (`--dist loadgroup`)."""
+"""A whole paper at `smoke`, made once; tests of one paper run in one process (tests/conftest.py)."""
 
 from pathlib import Path
 

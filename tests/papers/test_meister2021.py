@@ -39,8 +39,6 @@ from heedful.papers.meister2021.training import (
 from heedful.papers.results import load, place
 from tests.papers.conftest import Reproduced
 
-pytestmark = pytest.mark.xdist_group("meister2021")
-
 CPU = torch.device("cpu")
 POLARITY = next(corpus for corpus in BUDGETS["smoke"].corpora if corpus.data == "polarity")
 
@@ -206,8 +204,9 @@ def test_the_models_are_those_of_the_appendix():
         assert transformer.config.projection_parameter == 0.9
     assert (BUDGETS["paper"].rates, BUDGETS["paper"].attention_rate) == ((1e-4, 1e-5), 10.0)
     quick = {corpus.data: corpus for corpus in BUDGETS["quick"].corpora}
-    assert quick["sst"].grid == GRID
-    assert all(quick[data].whole and quick[data].seeds >= 5 for data in ("sst", "20news-sport"))
+    assert set(quick["sst"].grid) <= set(GRID) == set(BUDGETS["paper"].corpora[0].grid)
+    assert all(quick[data].whole for data in ("sst", "20news-sport"))
+    assert all(corpus.seeds >= 5 for corpus in quick.values())
 
 
 def answer_of(entropy: float) -> dict[str, Any]:

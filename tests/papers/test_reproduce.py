@@ -17,8 +17,6 @@ from heedful.papers.reproduce import claims, reproduce, stale_results
 from heedful.papers.results import load, place
 from tests.papers.conftest import Reproduced
 
-pytestmark = pytest.mark.xdist_group("snell2021")
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -21,8 +21,6 @@ from heedful.studies.analysis import Recordings
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
 
-pytestmark = pytest.mark.xdist_group("snell2021")
-
 TINY = TranslatorConfig(
     embedding=8, hidden=8, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )

@@ -27,8 +27,6 @@ from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_
 from heedful.papers.units import read
 from tests.papers.conftest import Reproduced
 
-pytestmark = pytest.mark.xdist_group("sunlu2020")
-
 CPU = torch.device("cpu")
 SMALL = Sample(train=200, validation=30, test=30)
 QUICKLY = Recipe(epochs=2, batch_size=20, width=7)

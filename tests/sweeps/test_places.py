@@ -17,8 +17,6 @@ from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
 from tests.sweeps.two_nodes import two_nodes
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory):
