@@ -32,7 +32,7 @@ def study(runs: Path) -> Path:
 
 def translation(runs: Path) -> Path:
     """Sentences of the toy grammar."""
-    return page_of(runs / "translation", "study", "toy-de-en")
+    return page_of(runs / "translation", "study", "toy-de-en", "--steps", "600")
 
 
 def audit(runs: Path) -> Path:
