@@ -70,7 +70,7 @@ def test_byte_order_mark_is_not_part_of_the_first_word():
         (b"0-0\n1--1\n", r":2: '1--1'"),
         (b"0-0\n\xff\n", r":2: byte 0xff at offset 4 is not UTF-8"),
         (b"0-0\n\x00\n", r":2: there is a NUL"),
-        (b"0 1 1\n", r":1: sentences count from 1"),
+        (b"0 1 1\n", r":1: sentence 0; sentences count from 1 to 1,000,000"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, content, message):

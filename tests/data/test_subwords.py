@@ -90,8 +90,10 @@ def test_saved_and_loaded(model, tmp_path):
     (tmp_path / "bad.model").write_bytes(b"not a model")
     with pytest.raises(DataError, match="not a SentencePiece model"):
         load_tokeniser(tmp_path / "bad.model")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match=r"missing\.model: there is no such file; check"):
         load_tokeniser(tmp_path / "missing.model")
+    with pytest.raises(DataError, match=r"missing\.json: there is no such file; check"):
+        load_tokeniser(tmp_path / "missing.json")
 
 
 def test_generated_tasks_are_encoded_by_words():

@@ -51,7 +51,7 @@ def test_vocabulary_round_trip(tmp_path_factory, words):
 def test_a_wrong_vocabulary_is_refused(tmp_path, content):
     path = tmp_path / "words.json"
     path.write_text(content)
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match=r"words\.json: damaged \(.+\); delete it and run again"):
         Vocabulary.load(path)
 
 

@@ -11,7 +11,9 @@ def test_every_row_is_a_test_text_in_its_order(tmp_path):
     assert (len(corpus.train), len(corpus.validation)) == (0, 0)
     assert corpus.test.texts == ("so good", "so dull", "fine")
     assert [corpus.labels[i] for i in corpus.test.labels] == ["good", "bad", "good"]
-    assert "empty text left out" in corpus.decisions[0]
+    columns, empty = corpus.decisions
+    assert columns.endswith("texts from column 'text', labels from 'label'")
+    assert empty.endswith("1 row with an empty text left out (line 3)")
     file.write_text("text,label\nso good,good\n")
     assert open_whole(file).labels == ("good",)
 

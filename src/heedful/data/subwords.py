@@ -249,8 +249,9 @@ def load_tokeniser(path: Path) -> Tokeniser:
     """Read what a tokeniser's `save` wrote: a SentencePiece model, or a vocabulary where the name ends in `.json`."""
     if path.suffix == ".json":
         return Words(Vocabulary.load(path))
+    regular(path)
     try:
-        model = Subwords(regular(path).read_bytes())
+        model = Subwords(path.read_bytes())
         if len(model) == 0:  # a damaged model is found here, not in the middle of a run
             raise DataError("there is no piece in it")
     except (OSError, DataError) as error:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from heedful.data.corpus import Corpus, Split, sample
 from heedful.data.lines import reason, regular
 from heedful.data.words import UNKNOWN, TokenRules, tokenise
-from heedful.errors import DataError
+from heedful.errors import DamagedError, DataError
 from heedful.files import json_in, write_atomically, write_text
 
 __all__ = [
@@ -84,7 +84,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
         """Read what `save` wrote."""
-        words = json_in(path)
+        try:
+            words = json_in(regular(path))
+        except DamagedError as error:
+            raise DataError(str(error)) from None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise DataError(f"{path}: damaged (a vocabulary is a JSON list of words); delete it and run again")
         try:
