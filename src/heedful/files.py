@@ -7,12 +7,38 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import DamagedError, DiskFullError, RunError
+from heedful.errors import DamagedError, DiskFullError, HeedfulError, RunError
 
 UNFINISHED = ".part"
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+def usable(path: Path, kind: type[HeedfulError] = RunError) -> Path:
+    """The path, if it can be looked up at all, whether or not anything is there; else an error of that kind.
+
+    >>> usable(Path("nowhere")), usable(Path("x" * 300))
+    Traceback (most recent call last):
+    heedful.errors.RunError: 'xxx...xxx…' cannot be used as a path: File name too long; give another
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise unusable(path, error, kind) from None
+    except ValueError as error:
+        raise unusable(path, error, kind) from None
+    return path
+
+
+def unusable(path: Path, error: OSError | ValueError, kind: type[HeedfulError] = RunError) -> HeedfulError:
+    """What to say of a path that the system refuses, such as one that is too long."""
+    shown = str(path) if len(str(path)) <= 80 else f"{str(path)[:80]}…"
+    why = error.strerror if isinstance(error, OSError) else error
+    return kind(f"{shown!r} cannot be used as a path: {why}; give another")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:
@@ -39,6 +65,8 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
         os.replace(temporary, path)
         return written
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            raise unusable(path, error) from None
         if not is_disk_full(error):
             raise
         raise disk_full(path, size) from error
@@ -111,7 +139,7 @@ def json_in(path: Path) -> Any:
     heedful.errors.DamagedError: /dev/zero: damaged (it is not a file)...
     """
     try:
-        if path.exists() and not path.is_file():
+        if usable(path).exists() and not path.is_file():
             raise DamagedError(path, "it is not a file")
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -129,13 +157,16 @@ def sha256(path: Path) -> str:
 
 
 def without_nan(value: Any) -> Any:
-    """The same nested value with None for every NaN and a list for every tuple, as JSON wants it.
+    """The same nested value with None for every NaN, a list for every tuple and a plain number for every decimal.
 
-    >>> without_nan({"a": (1.0, float("nan"))})
-    {'a': [1.0, None]}
+    >>> without_nan({"a": (1.0, float("nan"), Decimal("1.5"), Decimal(2))})
+    {'a': [1.0, None, 1.5, 2]}
     """
     if isinstance(value, dict):
         return {k: without_nan(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [without_nan(v) for v in value]
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and not int(value.as_tuple().exponent) < 0
+        return int(value) if whole else without_nan(float(value))
     return None if isinstance(value, float) and value != value else value

@@ -37,7 +37,7 @@ def test_spans_become_marked_words(tmp_path):
         (row(4, 9), r"test\.jsonl:1: the span 4–9 does not lie within the 5 words of 'a\.txt'"),
         (row(3, 2), "the span 3–2"),
         (row(name="b.txt"), "no document 'b.txt'"),
-        ({"annotation_id": "a.txt", "classification": "NEG"}, r"test\.jsonl:1: there is no 'evidences'; each line is a JSON object"),
+        ({"annotation_id": "a.txt", "classification": "NEG"}, r"test\.jsonl:1: there is no 'evidences'; each line"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, bad, said):

@@ -21,6 +21,7 @@ from heedful.audits.verdict import judge
 from heedful.config import digest
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError
+from heedful.files import usable
 from heedful.studies.pool import OnProgress
 
 __all__ = ["AuditSettings", "run_audit"]
@@ -79,7 +80,7 @@ def free_folder(out: Path | str) -> Path:
     """
     folder = Path(out)
     others = {"config.toml": "a study", "following.json": "a followed training", "config.json": "a model"}
-    if folder.exists() and not folder.is_dir():
+    if usable(folder).exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; an audit needs a folder")
     for name, what in others.items():
         if (folder / name).exists():

@@ -17,7 +17,7 @@ from heedful.audits.followed import FollowedStep, FollowedTraining, ProbeTexts, 
 from heedful.audits.provenance import now, versions
 from heedful.config import digest, from_mapping
 from heedful.errors import RunError
-from heedful.files import read_json, without_nan, write_json
+from heedful.files import read_json, usable, without_nan, write_json
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.ragged import Ragged
@@ -55,7 +55,7 @@ class FollowedRun:
 
     def is_begun(self) -> bool:
         """Whether this folder holds a followed training."""
-        return self._probe_path.exists()
+        return usable(self._probe_path).exists()
 
     def probe(self) -> ProbeTexts:
         """The texts that the training is followed on."""
@@ -63,7 +63,7 @@ class FollowedRun:
 
     def result(self) -> FollowedTraining:
         """What the steps recorded so far say."""
-        if not self.result_path.exists():
+        if not usable(self.result_path).exists():
             raise RunError(f"{self.root}: no step of this training has been recorded yet")
         return FollowedTraining.load(self.result_path)
 
@@ -77,7 +77,7 @@ class FollowedRun:
             if digest(self.probe()) != digest(probe):
                 raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
             return
-        if self.root.exists() and any(self.root.iterdir()):
+        if usable(self.root).exists() and any(self.root.iterdir()):
             raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
         write_json(self._probe_path, without_nan(asdict(probe)))
         write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from heedful.errors import ConfigError, DataError, MissingExtraError
+from heedful.files import usable
 
 MADE_OF_NOTHING = 2  # pieces, besides the special ones, that tokenisers have when their files are missing
 NOT_TRUSTED = (
@@ -82,7 +83,7 @@ def _transformers() -> Any:
 def _place(model: str | Path) -> str:
     """A folder that holds a model, or what can only be a Hub id: a name, or two with a stroke between them."""
     folder = Path(os.path.expanduser(model))
-    if folder.is_dir():
+    if usable(folder, DataError).is_dir():
         if not (folder / "config.json").is_file():
             raise DataError(f"{model}: the folder has no config.json; one is written by model.save_pretrained(folder)")
         return str(folder)

@@ -26,6 +26,7 @@ from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.whole import is_one_set, open_whole
 from heedful.errors import ConfigError, DataError
+from heedful.files import usable
 from heedful.studies.run import Run
 
 SplitName = Literal["train", "validation", "test"]
@@ -126,7 +127,7 @@ def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Na
 
 
 def _is_run(model: Any) -> bool:
-    return isinstance(model, str | Path) and (Path(model) / "config.toml").is_file()
+    return isinstance(model, str | Path) and usable(Path(model) / "config.toml", DataError).is_file()
 
 
 def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:

@@ -14,7 +14,7 @@ from heedful.data.corpora.entry import Entry, File
 from heedful.data.corpus import Corpus
 from heedful.data.entries import CATALOG
 from heedful.errors import DataError, HeedfulError, MissingExtraError
-from heedful.files import sha256
+from heedful.files import sha256, usable
 
 __all__ = [
     "CATALOG",
@@ -65,7 +65,7 @@ def data_directory() -> Path:
     """
     mirror = os.environ.get("HEEDFUL_DATA")
     if mirror:
-        return Path(os.path.expanduser(mirror))
+        return usable(Path(os.path.expanduser(mirror)), DataError)
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
 

@@ -7,6 +7,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from heedful.errors import DataError
+from heedful.files import usable
 
 LARGEST = 1 << 30  # bytes that are read at once
 BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # no text packs so well
@@ -76,15 +77,11 @@ def regular(path: Path) -> Path:
     Traceback (most recent call last):
     heedful.errors.DataError: /dev/null: this is not a plain file; save its content to a file, and give that
     """
-    try:
-        if path.is_file():
-            return path
-        there, folder = path.exists(), path.is_dir()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{str(path)[:80]!r} cannot be a file's name: {reason(error)}") from error
-    if folder:
+    if usable(path, DataError).is_file():
+        return path
+    if path.is_dir():
         raise DataError(f"{path}: this is a folder; give a file in it")
-    if there:
+    if path.exists():
         raise DataError(f"{path}: this is not a plain file; save its content to a file, and give that")
     if path.is_symlink():
         raise DataError(f"{path}: this link leads nowhere, or round in a circle; give the file itself")

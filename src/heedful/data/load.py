@@ -11,6 +11,7 @@ from heedful.data.columns import Examples, class_indices, class_names, examples
 from heedful.data.corpus import EMPTY, Corpus, Split, divide
 from heedful.data.readers import SUFFIXES, Table, format_of, read_table
 from heedful.errors import DataError
+from heedful.files import usable
 
 
 @runtime_checkable
@@ -71,13 +72,9 @@ def _no_options(name: str, **options: object) -> None:
 
 def _existing(data: str | Path) -> Path:
     path = Path(os.path.expanduser(data))
-    try:
-        if path.is_file():
-            return path
-        is_folder = path.is_dir()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{str(data)[:80]!r} cannot be a file's name: {error}") from error
-    if is_folder:
+    if usable(path, DataError).is_file():
+        return path
+    if path.is_dir():
         raise DataError(f"{path}: this is a folder; give a file that ends in {', '.join(SUFFIXES)}")
     if isinstance(data, Path) or format_of(path) or len(path.parts) > 1:
         raise DataError(f"{path}: there is no such file")

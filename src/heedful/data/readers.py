@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from heedful.data.lines import read_text, reason
+from heedful.data.lines import read_text, reason, regular
 from heedful.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -196,8 +196,7 @@ def _parquet(path: Path) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
+    regular(path)
     try:
         table = pq.ParquetFile(path).read()
         names = table.column_names

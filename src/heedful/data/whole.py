@@ -11,6 +11,8 @@ from heedful.data.load import hub_split
 from heedful.data.pairs import pairs_of_files, pairs_of_table
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.data.readers import read_table
+from heedful.errors import DataError
+from heedful.files import usable
 
 
 def is_one_set(data: Any) -> bool:
@@ -20,7 +22,7 @@ def is_one_set(data: Any) -> bool:
     (False, False)
     """
     if isinstance(data, str | Path):
-        return Path(os.path.expanduser(data)).is_file()
+        return usable(Path(os.path.expanduser(data)), DataError).is_file()
     return isinstance(getattr(data, "column_names", None), list)
 
 

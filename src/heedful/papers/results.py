@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import content, from_mapping
-from heedful.files import read_json, without_nan, write_json
+from heedful.files import read_json, usable, without_nan, write_json
 from heedful.papers.experiment import Experiment
 from heedful.papers.finding import Finding
 from heedful.studies.study import source_commit
@@ -60,7 +60,7 @@ def found(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, 
     """The stored results of a paper within a budget, in the paper's order."""
     for experiment in experiments:
         path = place(folder, paper, budget, experiment.name)
-        if path.exists():
+        if usable(path).exists():
             yield load(path)
 
 

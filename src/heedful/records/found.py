@@ -14,7 +14,7 @@ from heedful.audits.followed_run import FollowedRun
 from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig, digest
 from heedful.errors import HeedfulError, RunError
-from heedful.files import read_json, without_nan, write_json
+from heedful.files import read_json, usable, without_nan, write_json
 from heedful.papers.library import KEYS
 from heedful.papers.results import Result, load
 from heedful.studies.lock import holder
@@ -108,7 +108,7 @@ def list_runs(folder: Path | str) -> RunList:
 
 def find_runs(folder: Path) -> list[FoundRun]:
     """Every run below a folder, with what can be read of it; links are not followed."""
-    if not folder.is_dir():
+    if not usable(folder).is_dir():
         raise RunError(f"{folder}: no such folder; runs lie below runs/ unless --out said otherwise")
     found = []
     for root, folders, files in os.walk(folder):

@@ -6,7 +6,7 @@ from pathlib import Path
 from heedful.audits.followed_run import FollowedRun
 from heedful.audits.result import AuditResult
 from heedful.errors import RunError
-from heedful.files import read_json
+from heedful.files import read_json, usable
 from heedful.papers.library import KEYS, paper
 from heedful.papers.results import found
 from heedful.reports.audit_page import write_audit_page
@@ -33,7 +33,7 @@ def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path =
 
 def kind_of(run: Path) -> str:
     """`study`, `following`, `audit` or `paper`; an error that says what would do where it is none of them."""
-    if not run.is_dir():
+    if not usable(run).is_dir():
         raise RunError(f"{run}: there is no such folder")
     if FollowedRun(run).is_begun():
         return "following"

@@ -9,7 +9,7 @@ from typing import Any
 
 from heedful.config import StudyConfig, digest
 from heedful.errors import ConfigError, DamagedError, RunError
-from heedful.files import write_atomically
+from heedful.files import usable, write_atomically
 from heedful.seals import check, read_sealed, set_aside
 from heedful.studies.model_folder import ModelFolder
 from heedful.studies.run import Run
@@ -26,7 +26,7 @@ class Damage:
 
 def mend(run: Run, config: StudyConfig, tell: Callable[[str], None] = lambda notice: None) -> None:
     """Set aside every damaged file of a run, so that the study computes it again; only for who holds its lock."""
-    if not run.config_path.exists():
+    if not usable(run.config_path).exists():
         return
     _mend_config(run, config, tell)
     for damage in list(damages(run)):

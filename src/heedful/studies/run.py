@@ -26,7 +26,7 @@ from heedful.config import StudyConfig, digest, from_toml, to_toml
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.tokens import EncodedSplit, Vocabulary
 from heedful.errors import DamagedError, RunError
-from heedful.files import UNFINISHED, read_json, sha256, write_json
+from heedful.files import UNFINISHED, read_json, sha256, usable, write_json
 from heedful.seals import check, check_headed, read_sealed, write_headed, write_sealed
 from heedful.studies.lock import LOCK
 from heedful.studies.model_folder import ModelFolder, Recorded
@@ -102,7 +102,7 @@ class Run:
 
     def config(self) -> StudyConfig:
         """What was asked; an error where this is not a run."""
-        if not self.config_path.exists():
+        if not usable(self.config_path).exists():
             raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
         check_headed(self.config_path)
         return from_toml(StudyConfig, self.config_path)
@@ -113,7 +113,7 @@ class Run:
 
     def refuse_foreign(self) -> None:
         """An error where the folder holds something, but not a run."""
-        if self.config_path.exists() or not self.root.exists():
+        if usable(self.config_path).exists() or not self.root.exists():
             return
         begun = f".{self.config_path.name}."  # a run killed while it wrote its first file
         if not self.root.is_dir() or any(
@@ -152,7 +152,7 @@ class Run:
         """The measures, as they were written."""
         from heedful.studies.result import StudyResult
 
-        if not self.result_path.exists():
+        if not usable(self.result_path).exists():
             raise RunError(
                 f"{self.root}: the study is not finished (it has no result.json); the same command goes on with it"
             )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from heedful.config import from_mapping
 from heedful.errors import RunError
-from heedful.files import read_json, without_nan, write_json
+from heedful.files import read_json, usable, without_nan, write_json
 from heedful.measure.uncertainty import Estimate
 from heedful.studies.grid import Axis
 from heedful.studies.result import StudyResult
@@ -94,7 +94,7 @@ class SweepResult(Tabular):
     def load(cls, path: Path | str) -> "SweepResult":
         """Read what `save` wrote."""
         path = Path(path)
-        if not path.exists():
+        if not usable(path).exists():
             raise RunError(f"{path}: no such file; the sweep has not come to an end")
         return from_mapping(cls, read_json(path), where=str(path))
 

@@ -11,7 +11,8 @@ from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
-from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
+from heedful.errors import ConfigError, DataError, HeedfulError, MissingExtraError, RunError
+from heedful.files import usable
 from heedful.sweeps.carrying import Arrival
 from heedful.sweeps.crew import AttemptError, as_attempt_error
 from heedful.sweeps.node import NodeOrder, on_node, versions
@@ -113,7 +114,7 @@ class RayCrew:
 
     def _corpus(self, config: StudyConfig) -> Any:
         """A user's own file, read here and sent along, since not every node has it; None for data with a name."""
-        if not Path(config.data).exists():
+        if not usable(Path(config.data), DataError).exists():
             return None
         settings = {
             "target": config.target,

@@ -7,6 +7,7 @@ from typing import Any
 
 from heedful.config import toml_value
 from heedful.errors import ConfigError
+from heedful.files import usable
 from heedful.reports.sweep_page import write_sweep_page
 from heedful.studies.grid import grid_of, read_grid
 from heedful.studies.swept import SweepResult
@@ -53,7 +54,7 @@ def start_sweep(
 
 def is_sweep(folder: Path) -> bool:
     """Whether a folder is a sweep's."""
-    return (folder / GRID).exists() and (folder / STUDIES).is_dir()
+    return usable(folder / GRID).exists() and (folder / STUDIES).is_dir()
 
 
 def write_page(folder: Path, out: Path | None = None) -> Path:

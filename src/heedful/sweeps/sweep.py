@@ -21,7 +21,7 @@ from typing import Any
 
 from heedful.config import digest
 from heedful.errors import ConfigError, RunError
-from heedful.files import write_json, write_text
+from heedful.files import usable, write_json, write_text
 from heedful.reports.sweep_page import write_sweep_page
 from heedful.studies.grid import Grid, GridPoint
 from heedful.studies.lock import LOCK, held
@@ -94,7 +94,7 @@ def _sweep(
 
 def _refuse_foreign(out: Path) -> None:
     """A folder with something else in it is left alone; a grid that grew or shrank keeps the studies it still has."""
-    if out.exists() and not out.is_dir():
+    if usable(out).exists() and not out.is_dir():
         raise RunError(f"{out} is a file; choose another --out")
     foreign = out.exists() and not (out / GRID).exists() and any(path.name != LOCK for path in out.iterdir())
     if foreign:
