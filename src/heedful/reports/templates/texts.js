@@ -123,7 +123,7 @@ class Texts extends ExampleList {
         return span;
       });
       node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
-      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), ringed: -1 };
+      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), shades: Array(text.length).fill({}), ringed: -1 };
     });
     return { node, model, guess, where, spark, strips };
   }
@@ -164,11 +164,11 @@ class Texts extends ExampleList {
         const level = values ? values[from + l] + signed : even;
         if (level === strip.levels[l]) continue;
         strip.levels[l] = level;
-        const { ground, ink, against } = table[level];
-        const style = strip.spans[l].style;
-        style.backgroundColor = ground;
-        style.color = ink;
-        strip.spans[l].classList.toggle("against", against);
+        const { ground, ink, against } = table[level], span = strip.spans[l], before = strip.shades[l];
+        strip.shades[l] = table[level];
+        if (ground !== before.ground) span.style.backgroundColor = ground;
+        if (ink !== before.ink) span.style.color = ink;
+        if (against !== before.against) span.classList.toggle("against", against);
       }
       if (strip.ringed !== ringed) {
         strip.spans[strip.ringed]?.classList.remove("ring");
