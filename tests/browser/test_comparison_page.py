@@ -9,6 +9,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from heedful.reports.page import write_comparison
+from heedful.seals import write_sealed
+from heedful.studies.run import Run
 from tests.browser.chromium import (
     AUDIT,
     by_id,
@@ -28,7 +30,9 @@ SHADES = """return [...document.querySelectorAll('.example:first-child .sides > 
 @pytest.fixture(scope="module")
 def page(smoke_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("comparison")
-    return write_comparison([smoke_run, beside(smoke_run, folder)], folder / "page.html")
+    other = Run(beside(smoke_run, folder))
+    write_sealed(other.manifest_path, other.manifest() | {"device": "another"})
+    return write_comparison([smoke_run, other.root], folder / "page.html")
 
 
 @pytest.fixture
@@ -75,4 +79,5 @@ def test_tables_are_saved(opened, downloads):
     rows = list(csv.DictReader(io.StringIO(saved(downloads, "verdicts.csv").read_text(encoding="utf-8-sig"))))
     assert list(rows[0]) == ["Question", "smoke", "other"]
     assert rows[1]["smoke"].split()[0] in ("yes", "no", "unclear")
-    assert saved(downloads, "differences.csv").stat().st_size
+    differences = csv.DictReader(io.StringIO(saved(downloads, "differences.csv").read_text(encoding="utf-8-sig")))
+    assert list(differences) == [{"What differs": "device", "smoke": "cpu", "other": "another"}]

@@ -13,6 +13,12 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+/** A table that has its heads and waits for its rows. */
+function emptyTable(heads) {
+  const row = element("tr", {}, ...heads.map((text) => element("th", { scope: "col", text })));
+  return element("table", {}, element("thead", {}, row), element("tbody"));
+}
+
 /** An SVG element inside `parent`. */
 function shape(parent, tag, attributes = {}, text) {
   const made = document.createElementNS(SVG, tag);

@@ -129,7 +129,8 @@ class Pairs extends ExampleList {
     const card = { node, pair, seen: false, picked: null };
     card.sides = this.models.map((model) => this.side(card, model));
     card.readout = element("p", { class: "numbers", text: HINT });
-    card.table = element("table", {}, element("thead"), element("tbody"));
+    card.table = emptyTable(["place", "output word",
+      ...card.sides.flatMap(() => ["would say", "right word", ...this.quantities.map((q) => `highest ${q.letter.replace("^", " ")}`)]), ...(this.arrays.gold ? ["gold"] : [])]);
     card.numbers = element("details", {}, element("summary", { text: "Numbers" }),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of pair ${pair.index + 1}` }, card.table));
     const file = element("p", { class: "save" });
@@ -230,8 +231,6 @@ class Pairs extends ExampleList {
   tabulate({ pair, sides, table, numbers }) {
     if (!numbers.open) return;
     const shown = this.quantities;
-    const head = ["place", "output word", ...sides.flatMap(() => ["would say", "right word", ...shown.map((q) => `highest ${q.letter.replace("^", " ")}`)]), ...(this.arrays.gold ? ["gold"] : [])];
-    table.tHead.replaceChildren(element("tr", {}, ...head.map((h) => element("th", { scope: "col", text: h }))));
     table.tBodies[0].replaceChildren(...pair.target.map((word, t) => element("tr", {},
       element("td", { text: t + 1 }), element("td", { dir: "auto", text: piece(word, 40) }),
       ...sides.flatMap(({ model }) => [

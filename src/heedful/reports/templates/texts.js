@@ -92,7 +92,7 @@ class Texts extends ExampleList {
     const sides = this.models.map((model) => this.side(text, model));
     const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
     const readout = element("p", { class: "readout" });
-    const table = element("table", {}, element("thead"), element("tbody"));
+    const table = emptyTable(["place", "word", ...sides.flatMap(() => ["α", "β", "Δ"])]);
     const picture = element("span", { class: "save" }), file = element("p", { class: "save" });
     const numbers = element("details", {}, element("summary", { text: "Numbers" }),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table), file);
@@ -123,7 +123,7 @@ class Texts extends ExampleList {
         return span;
       });
       node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
-      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), ringed: -1 };
+      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), shades: Array(text.length).fill({}), ringed: -1 };
     });
     return { node, model, guess, where, spark, strips };
   }
@@ -164,11 +164,11 @@ class Texts extends ExampleList {
         const level = values ? values[from + l] + signed : even;
         if (level === strip.levels[l]) continue;
         strip.levels[l] = level;
-        const { ground, ink, against } = table[level];
-        const style = strip.spans[l].style;
-        style.backgroundColor = ground;
-        style.color = ink;
-        strip.spans[l].classList.toggle("against", against);
+        const { ground, ink, against } = table[level], span = strip.spans[l], before = strip.shades[l];
+        strip.shades[l] = table[level];
+        if (ground !== before.ground) span.style.backgroundColor = ground;
+        if (ink !== before.ink) span.style.color = ink;
+        if (against !== before.against) span.classList.toggle("against", against);
       }
       if (strip.ringed !== ringed) {
         strip.spans[strip.ringed]?.classList.remove("ring");
@@ -231,8 +231,6 @@ class Texts extends ExampleList {
   /** The numbers of a card whose table is open. */
   tabulate({ text, sides, table, numbers }) {
     if (!numbers.open) return;
-    const head = ["place", "word", ...sides.flatMap(() => ["α", "β", "Δ"])];
-    table.tHead.replaceChildren(element("tr", {}, ...head.map((h) => element("th", { scope: "col", text: h }))));
     table.tBodies[0].replaceChildren(...text.places.map((place, l) => element("tr", {},
       element("td", { text: l + 1 }), element("td", { dir: "auto", text: spelt(page.words[place], page.special[place]) }),
       ...sides.flatMap(({ model }) => {

@@ -2,6 +2,19 @@
 
 const PAGE_OF_WORDS = 20;
 
+/** A row of the table, which stays while its words change: the slider moves many times a second. */
+function tokenLine() {
+  const cells = [element("th", { scope: "row", dir: "auto" }), ...Array.from({ length: 3 }, () => element("td", { class: "number" }))];
+  const texts = cells.map((cell) => cell.appendChild(document.createTextNode("")));
+  const bar = element("span", { class: "bar" });
+  const node = element("tr", {}, ...cells.slice(0, 3), element("td", { class: "barcell", "aria-hidden": "true" }, bar), cells[3]);
+  const write = ({ word, count, attention, beta }, share) => {
+    [word, steps(count), attention.toFixed(2), beta.toFixed(2)].forEach((text, i) => { if (texts[i].data !== text) texts[i].data = text; });
+    bar.style.width = `${100 * share}%`;
+  };
+  return { node, write };
+}
+
 function showTokens(arrays) {
   const { words, special, counts, least, seeds } = page.tokens;
   const attention = arrays["tokens/attention"].values, beta = arrays["tokens/beta"].values;
@@ -41,6 +54,7 @@ function showTokens(arrays) {
   heads.splice(3, 0, element("th", { class: "barcell", "aria-hidden": "true" }));
   table.tHead.rows[0].append(...heads);
 
+  const lines = [];
   const show = () => {
     columns.forEach(({ key, title }, i) => {
       const head = heads[i < 3 ? i : i + 1];
@@ -48,16 +62,12 @@ function showTokens(arrays) {
       head.setAttribute("aria-sort", active ? (order.direction > 0 ? "ascending" : "descending") : "none");
       head.firstChild.textContent = title + (active ? (order.direction > 0 ? " ▲" : " ▼") : "");
     });
-    table.tBodies[0].replaceChildren(...sorted().slice(0, all ? Infinity : PAGE_OF_WORDS).map((row) => {
-      const bar = element("span", { class: "bar" });
-      bar.style.width = `${(100 * row.attention) / largest}%`;
-      return element("tr", {},
-        element("th", { scope: "row", dir: "auto", text: row.word }),
-        element("td", { class: "number", text: steps(row.count) }),
-        element("td", { class: "number", text: row.attention.toFixed(2) }),
-        element("td", { class: "barcell", "aria-hidden": "true" }, bar),
-        element("td", { class: "number", text: row.beta.toFixed(2) }));
-    }));
+    const shown = sorted().slice(0, all ? Infinity : PAGE_OF_WORDS);
+    while (lines.length > shown.length) lines.pop().node.remove();
+    const added = Array.from({ length: shown.length - lines.length }, tokenLine);
+    lines.push(...added);
+    shown.forEach((row, i) => lines[i].write(row, row.attention / largest));
+    table.tBodies[0].append(...added.map((line) => line.node));
     more.hidden = words.length <= PAGE_OF_WORDS;
     more.textContent = all ? "Show fewer words" : `Show all ${words.length} words`;
   };
