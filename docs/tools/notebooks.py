@@ -18,7 +18,8 @@ def run(path, folder):
     """Run a notebook in a folder, and give it back with its output."""
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}})
+    client.execute(env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"})
     return notebook
 
 
