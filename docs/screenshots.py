@@ -40,7 +40,7 @@ def audit(runs: Path) -> Path:
     model, out = runs / "minilm" / "model", runs / "audit"
     if not model.exists() and not is_done(out):
         subprocess.run([sys.executable, ROOT / "examples" / "finetune_minilm.py", runs / "minilm"], check=True)
-    return page_of(out, "audit", model, "rotten-tomatoes", "--sample", "200")
+    return page_of(out, "audit", model, "rotten-tomatoes", "--sample", "50", "--integrated-steps", "20")
 
 
 def paper(runs: Path) -> Path:
