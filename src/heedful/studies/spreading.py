@@ -31,7 +31,7 @@ def spread(
     """Each piece with `function(shared, piece)`, in order; only some pieces are in memory at a time.
 
     jobs: how many at a time, one per core where left out; 1 works in this process. on: `ray` sends them to a cluster,
-    at `address` or where Ray finds one, or else one that it starts on this machine.
+    at `address` or `RAY_ADDRESS`, or else one that is started on this machine alone.
 
     >>> list(spread(pow, 2, [3, 4], jobs=1))
     [(3, 8), (4, 16)]

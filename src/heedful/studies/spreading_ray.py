@@ -1,10 +1,12 @@
 """Pieces of work as Ray tasks; a task whose worker dies is run again by Ray."""
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from heedful.errors import HeedfulError, MissingExtraError, RunError
+from heedful.errors import HeedfulError, RunError
+from heedful.studies.joining import connect, in_words
 
 S = TypeVar("S")
 P = TypeVar("P")
@@ -21,16 +23,7 @@ def spread_on_ray(
     ahead: int,
 ) -> Iterator[tuple[P, R]]:
     """Each piece with `function(shared, piece)`, in order, one task of one CPU for each."""
-    ray = _ray()
-    begun = not ray.is_initialized()
-    if begun:
-        try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise RunError(
-                f"no Ray cluster answers at {address or 'its usual place'} ({said}); start one: ray start"
-            ) from error
+    ray, begun = _joined(address)
     try:
         width = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
         common = ray.put((function, shared))
@@ -46,7 +39,7 @@ def spread_on_ray(
                     raise error.cause from None
                 raise
             except ray.exceptions.RayError as error:
-                raise RunError(f"the Ray cluster gave up on a chunk: {str(error).strip().splitlines()[0]}") from error
+                raise RunError(f"the Ray cluster gave up on a chunk: {in_words(error)}") from error
 
         for piece in pieces:
             waiting.append((piece, task.remote(common, piece)))
@@ -64,9 +57,9 @@ def _apply(common: Any, piece: Any) -> Any:
     return function(shared, piece)
 
 
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "ray", "counting on a cluster") from None
-    return ray
+def _joined(address: str | None) -> tuple[Any, bool]:
+    """Ray, and whether it was joined here: who has joined a cluster already stays in it."""
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        return ray, False
+    return connect(address), True

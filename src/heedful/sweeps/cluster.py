@@ -11,8 +11,9 @@ from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
-from heedful.errors import ConfigError, DataError, HeedfulError, MissingExtraError, RunError
+from heedful.errors import ConfigError, DataError, HeedfulError, RunError
 from heedful.files import usable
+from heedful.studies.joining import connect, in_words
 from heedful.sweeps.carrying import Arrival
 from heedful.sweeps.crew import AttemptError, as_attempt_error
 from heedful.sweeps.node import NodeOrder, on_node, versions
@@ -42,7 +43,7 @@ class RayCrew:
         if cpus < 0 or gpus < 0 or cpus + gpus == 0:
             raise ConfigError(f"a study cannot need {cpus} cores and {gpus} GPUs")
         self.width = jobs or MOST_AT_ONCE
-        self._ray = _connect(address or os.environ.get("RAY_ADDRESS"))
+        self._ray = connect(address)
         self._needs = {"num_cpus": cpus, "num_gpus": gpus}
         self._refuse_too_much()
         self._mark = Path(os.path.abspath(store)) / f".seen-{secrets.token_hex(8)}"
@@ -81,7 +82,7 @@ class RayCrew:
                         report(line)
                 raise AttemptError("the task ended without a word", died=True)
         except self._ray.exceptions.RayError as error:
-            raise AttemptError(f"the cluster lost it: {_in_words(error)}", died=True) from None
+            raise AttemptError(f"the cluster lost it: {in_words(error)}", died=True) from None
         finally:
             with self._lock:
                 self._running.discard(lines)
@@ -133,34 +134,3 @@ class RayCrew:
                 raise AttemptError(str(error)) from None
             self._corpora[key] = self._ray.put(corpus)
         return self._corpora[key]
-
-
-def _connect(address: str | None) -> Any:
-    """Ray, joined to a cluster; no statistics of its use are sent, and it has no dashboard."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "ray", "--on ray") from None
-    if address is not None and address.startswith("ray://"):
-        raise ConfigError(
-            f"{address}: heedful joins a cluster rather than calling it from outside; run `ray start --address=…` on "
-            "this machine, then give --address auto"
-        )
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-    if address is None:
-        quiet["_node_ip_address"] = "127.0.0.1"
-    else:
-        del quiet["include_dashboard"]
-    try:
-        ray.init(address=address or "local", **quiet)
-    except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
-        where = f"no Ray cluster answers at {address}" if address else "Ray does not start"
-        raise RunError(f"{where}: {_in_words(error)}; see `ray status`") from None
-    return ray
-
-
-def _in_words(error: BaseException) -> str:
-    """The first sentence of what Ray says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
