@@ -18,6 +18,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
+html_show_copyright = False
 html_title = "heedful"
 html_static_path = ["_static"]
 html_css_files = ["heedful.css"]
