@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.catalog import data_directory, is_here, open_corpus
+from heedful.data.catalog import data_directory, open_corpus
 from heedful.data.eraser import is_eraser, read_marked
 from heedful.errors import DataError
 
@@ -55,8 +55,7 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
         read_marked(tmp_path, "dev")
 
 
-@pytest.mark.skipif(not is_here("eraser-movies"), reason="the mirror has no eraser_movies")
-def test_the_real_reviews():
+def test_the_real_reviews(mirror):
     corpus = open_corpus("eraser-movies")
     assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [1600, 200, 199]
     marked = read_marked(data_directory() / "eraser_movies", "test")
