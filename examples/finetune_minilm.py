@@ -68,7 +68,8 @@ def main() -> None:
     ).train()
     budget = {"steps": options.steps, "batch": BATCH, "longest": LONGEST, "rate": RATE, "texts": len(corpus.train)}
     seconds = {"cpu_seconds": round(time.process_time(), 1)}
-    write_json(options.out / "training.json", {"command": shlex.join(["python", *sys.argv]), **budget, **seconds})
+    command = shlex.join(["python", f"examples/{Path(__file__).name}", *sys.argv[1:]])
+    write_json(options.out / "training.json", {"command": command, **budget, **seconds})
     model.save_pretrained(options.out / "model")
     tokenizer.save_pretrained(options.out / "model")
     print(options.out / "model")
