@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TaskName, with_overrides
+from heedful.config import StudyConfig, TaskName, first_seeds, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -357,7 +357,7 @@ def study_config(
     >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
     ((0, 1, 2), (0, 10, 50, 60))
     """
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else seeds
+    chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
     preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
     return with_overrides(preset, seeds=chosen, **settings)
 

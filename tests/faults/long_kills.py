@@ -1,69 +1,79 @@
 """Studies that are killed end as if they had not been: `python -m tests.faults.long_kills [HOW MANY]`."""
 
 import random
-import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from tests.faults import commands
 from tests.faults.ledger import record
-from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish, in_child
+from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish
 
 KILLS = 50
-Attempt = Callable[[Path, float | None], bool]  # whether it was killed; else it has ended, and ended well
+VICTIMS = ("command", "command", "command and worker", "worker")
 
 
 def main(kills: int = KILLS) -> int:
     torch.set_num_threads(1)
-    failures = 0
-    for name, config in (("texts", TEXTS), ("sentence pairs", PAIRS)):
-        failures += at_random(f"kills: a study of {name}, at random instants", partial(_forked, config, False), kills)
-        failures += at_renames(f"kills: a study of {name}, at its renames", config)
-    failures += at_random(
-        "kills: a study with its worker, at random instants", partial(_forked, TEXTS, True), kills // 5
-    )
-    failures += at_random("kills: the command, at random instants", _commanded, kills // 10)
+    failures = at_renames("kills: a study of texts, at its renames", TEXTS)
+    failures += at_renames("kills: a study of sentence pairs, at its renames", PAIRS)
+    failures += at_random("kills: heedful study of texts, at random instants", commands.texts, kills)
+    failures += at_random("kills: heedful study of sentence pairs, at random instants", commands.pairs, kills)
     return failures
 
 
-def at_random(name: str, attempt: Attempt, kills: int) -> int:
-    """Kill a study at so many instants, from its first moment to its last, and compare its result byte for byte.
+def at_random(name: str, asked: Callable[[Path], list[str]], kills: int) -> int:
+    """Kill a command or its worker at so many instants, from its first moment to its last, and compare its result.
 
-    Each instant is drawn from its own slice of the time that an undisturbed run takes. The same study follows in the
-    same folder, killed in its turn, until it ends before it can be killed; then another begins.
+    Each instant is drawn from its own slice of the time that an undisturbed run takes. The same command follows in the
+    same folder, killed in its turn, until it ends before it can be killed; then another folder begins. A command whose
+    worker was killed starts another, and ends.
     """
     began, draw = time.monotonic(), random.Random(0)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        assert not attempt(folder / "undisturbed", None)
+        arguments = asked(folder)
+        code, said = commands.run(arguments, folder / "undisturbed")
+        assert code == 0, said
         takes = time.monotonic() - began
         expected = (folder / "undisturbed" / "result.json").read_bytes()
         assert kills > 0
         instants = [(i + draw.random()) / kills * takes for i in range(kills)]
         draw.shuffle(instants)
         runs, killed, failures = 1, 0, 0
-        out = folder / f"run-{runs}"
         while instants:
-            if attempt(out, instants[-1]):
+            out, victim = folder / f"run-{runs}", draw.choice(VICTIMS)
+            process = commands.start(arguments, out)
+            whom = commands.kill_after(process, instants[-1], out, victim)
+            if whom:
                 killed += 1
-                print(f"{name}: {killed} of {kills}, after {instants.pop():.2f} of {takes:.1f} s", flush=True)
+                print(f"{name}: {killed} of {kills}, {whom} after {instants.pop():.2f} of {takes:.1f} s", flush=True)
+            else:
+                instants[-1] *= 0.9  # it may be quicker than the undisturbed run was
+            if whom.startswith("command"):
                 if killed % 2 and not commands.orphans_end(out):
                     print(f"{out}: workers live on", flush=True)
                     failures += 1
                 continue
-            failures += not _is_as_expected(out, expected)
+            failures += not _has_ended(process, out, expected)
             runs += 1
-            out = folder / f"run-{runs}"
-            instants[-1] *= 0.9  # it may be quicker than the undisturbed run was
-        assert not attempt(out, None)
-        failures += not _is_as_expected(out, expected)
+        code, said = commands.run(arguments, folder / f"run-{runs}")
+        assert code == 0, said
+        failures += not _is_as_expected(folder / f"run-{runs}", expected)
     return _count(name, runs, killed, failures, began)
+
+
+def _has_ended(process: "subprocess.Popen[str]", out: Path, expected: bytes) -> bool:
+    said, _ = process.communicate()
+    if process.returncode:
+        print(f"{out}: exit code {process.returncode}: {said[-500:]}", flush=True)
+        return False
+    return _is_as_expected(out, expected)
 
 
 def at_renames(name: str, config: object) -> int:
@@ -76,22 +86,6 @@ def at_renames(name: str, config: object) -> int:
             killed += 1
         failures = int(not _is_as_expected(out, expected))
     return _count(name, 1, killed, failures, began)
-
-
-def _forked(config: object, workers: bool, out: Path, instant: float | None) -> bool:
-    work = partial(finish, config, out, workers=workers)  # type: ignore[arg-type]
-    code = in_child(work, kill_after=instant)
-    assert code in (0, -signal.SIGKILL), code
-    return code != 0
-
-
-def _commanded(out: Path, instant: float | None) -> bool:
-    process = commands.start(commands.texts(out.parent), out)
-    if instant is not None and commands.kill_after(process, instant):
-        return True
-    said, _ = process.communicate() if instant is None else ("", "")
-    assert process.returncode == 0, said
-    return False
 
 
 def _is_as_expected(out: Path, expected: bytes) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TrainConfig, content, digest, from_mapping
+from heedful.config import StudyConfig, TrainConfig, content, digest, first_seeds, from_mapping
 from heedful.data.open import task_of
 from heedful.errors import ConfigError
 
@@ -158,7 +158,10 @@ def _with_steps(preset: StudyConfig, settings: Mapping[str, Any], where: str) ->
                 raise ConfigError(f"{where}: {name}: {value!r} must be a whole number, 1 or more")
             yield f"{table}.evaluate_at", list(trainings[table].changed(steps=value).evaluate_at)
         if name == "seeds" and type(value) is int:
-            yield name, list(range(max(value, 0)))
+            try:
+                yield name, list(first_seeds(value))
+            except ConfigError as error:
+                raise ConfigError(f"{where}: {error}") from None
         else:
             yield name, value
 
