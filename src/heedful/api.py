@@ -121,7 +121,7 @@ def preflight(
 
     target = settings.pop("target", None)
     if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
-        from heedful.data.chunks import streamed
+        from heedful.data.streamed import streamed
         from heedful.studies.progress import show_progress
         from heedful.studies.streaming import MAX_TYPES, Settings, run_streamed
 
@@ -415,8 +415,8 @@ def run_name(data: str) -> str:
 
 def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
     """Whether files are counted piece by piece: if asked for, or if they are large."""
-    from heedful.data.chunks import is_large
     from heedful.data.readers import format_of
+    from heedful.data.streamed import is_large
 
     files = isinstance(data, str | Path) and (target is not None or format_of(Path(data)) is not None)
     if not files and (asked or implied):
