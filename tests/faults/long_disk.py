@@ -40,7 +40,14 @@ def main() -> int:
                 failures += not well
             finally:
                 subprocess.run(["umount", str(disk)], check=True)
-    record("full disk: a study on a small tmpfs", len(SHARES), full, failures, time.monotonic() - began, "make faults")
+    record(
+        "full disk: a study on a small tmpfs",
+        len(SHARES),
+        full,
+        failures,
+        time.monotonic() - began,
+        f"python -m {__spec__.name}",
+    )
     return failures
 
 

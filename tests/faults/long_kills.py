@@ -1,45 +1,53 @@
-"""Studies that are killed end as if they had not been: `python -m tests.faults.long_kills [HOW MANY]`."""
+"""Studies that are killed end as if they had not been: `python -m tests.faults.long_kills`.
+
+python -m tests.faults.long_kills [renames|studies|commands] [HOW MANY KILLS]
+"""
 
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tests.faults import commands
 from tests.faults.ledger import record
-from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish
+from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish, kill_in_child
 
 KILLS = 50
 VICTIMS = ("command", "command", "command and worker", "worker")
+Attempt = Callable[[Path, float | None, str], tuple[str, bool]]  # who was killed, and whether it ended well
 
 
-def main(kills: int = KILLS) -> int:
+def main(only: str | None = None, kills: int = KILLS) -> int:
     torch.set_num_threads(1)
-    failures = at_renames("kills: a study of texts, at its renames", TEXTS)
-    failures += at_renames("kills: a study of sentence pairs, at its renames", PAIRS)
-    failures += at_random("kills: heedful study of texts, at random instants", commands.texts, kills)
-    failures += at_random("kills: heedful study of sentence pairs, at random instants", commands.pairs, kills)
+    failures = 0
+    for name, config, asked in (("texts", TEXTS, commands.texts), ("sentence pairs", PAIRS, commands.pairs)):
+        if only in (None, "renames"):
+            failures += at_renames(f"kills: a study of {name}, at its renames", config)
+        if only in (None, "studies"):
+            failures += at_random(f"kills: a study of {name}, at random instants", partial(_forked, config), kills)
+        if only in (None, "commands"):
+            what = f"kills: heedful study of {name}, at random instants"
+            failures += at_random(what, partial(_commanded, asked), kills)
     return failures
 
 
-def at_random(name: str, asked: Callable[[Path], list[str]], kills: int) -> int:
-    """Kill a command or its worker at so many instants, from its first moment to its last, and compare its result.
+def at_random(name: str, attempt: Attempt, kills: int) -> int:
+    """Kill a study or its worker at so many instants, from its first moment to its last, and compare its result.
 
-    Each instant is drawn from its own slice of the time that an undisturbed run takes. The same command follows in the
+    Each instant is drawn from its own slice of the time that an undisturbed run takes. The same study follows in the
     same folder, killed in its turn, until it ends before it can be killed; then another folder begins. A command whose
     worker was killed starts another, and ends.
     """
     began, draw = time.monotonic(), random.Random(0)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        arguments = asked(folder)
-        code, said = commands.run(arguments, folder / "undisturbed")
-        assert code == 0, said
+        assert attempt(folder / "undisturbed", None, "") == ("", True)
         takes = time.monotonic() - began
         expected = (folder / "undisturbed" / "result.json").read_bytes()
         assert kills > 0
@@ -47,9 +55,8 @@ def at_random(name: str, asked: Callable[[Path], list[str]], kills: int) -> int:
         draw.shuffle(instants)
         runs, killed, failures = 1, 0, 0
         while instants:
-            out, victim = folder / f"run-{runs}", draw.choice(VICTIMS)
-            process = commands.start(arguments, out)
-            whom = commands.kill_after(process, instants[-1], out, victim)
+            out = folder / f"run-{runs}"
+            whom, ended = attempt(out, instants[-1], draw.choice(VICTIMS))
             if whom:
                 killed += 1
                 print(f"{name}: {killed} of {kills}, {whom} after {instants.pop():.2f} of {takes:.1f} s", flush=True)
@@ -60,20 +67,29 @@ def at_random(name: str, asked: Callable[[Path], list[str]], kills: int) -> int:
                     print(f"{out}: workers live on", flush=True)
                     failures += 1
                 continue
-            failures += not _has_ended(process, out, expected)
+            failures += not (ended and _is_as_expected(out, expected))
             runs += 1
-        code, said = commands.run(arguments, folder / f"run-{runs}")
-        assert code == 0, said
-        failures += not _is_as_expected(folder / f"run-{runs}", expected)
+        ended = attempt(folder / f"run-{runs}", None, "")[1]
+        failures += not (ended and _is_as_expected(folder / f"run-{runs}", expected))
     return _count(name, runs, killed, failures, began)
 
 
-def _has_ended(process: "subprocess.Popen[str]", out: Path, expected: bytes) -> bool:
+def _forked(config: Any, out: Path, instant: float | None, victim: str) -> tuple[str, bool]:
+    """A study in a child of this process, which has imported all it needs: most of its time is work."""
+    code = kill_in_child(partial(finish, config, out), instant)
+    return ("command", False) if code < 0 else ("", code == 0)
+
+
+def _commanded(asked: Callable[[Path], list[str]], out: Path, instant: float | None, victim: str) -> tuple[str, bool]:
+    """The command as people type it, with its worker."""
+    process = commands.start(asked(out.parent), out)
+    whom = "" if instant is None else commands.kill_after(process, instant, out, victim)
+    if whom.startswith("command"):
+        return whom, False
     said, _ = process.communicate()
     if process.returncode:
         print(f"{out}: exit code {process.returncode}: {said[-500:]}", flush=True)
-        return False
-    return _is_as_expected(out, expected)
+    return whom, process.returncode == 0
 
 
 def at_renames(name: str, config: object) -> int:
@@ -96,10 +112,11 @@ def _is_as_expected(out: Path, expected: bytes) -> bool:
 
 
 def _count(name: str, runs: int, killed: int, failures: int, began: float) -> int:
-    record(name, runs, killed, failures, time.monotonic() - began, "make faults")
+    record(name, runs, killed, failures, time.monotonic() - began, f"python -m {__spec__.name}")
     print(f"{name}: {killed} kills in {runs} runs, {failures} failures", flush=True)
     return failures
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(*map(int, sys.argv[1:]))))
+    given = sys.argv[1:]
+    sys.exit(bool(main(given[0] if given else None, *map(int, given[1:]))))
