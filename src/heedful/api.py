@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TaskName, with_overrides
+from heedful.config import StudyConfig, TaskName, first_seeds, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -121,7 +121,7 @@ def preflight(
 
     target = settings.pop("target", None)
     if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
-        from heedful.data.chunks import streamed
+        from heedful.data.streamed import streamed
         from heedful.studies.progress import show_progress
         from heedful.studies.streaming import MAX_TYPES, Settings, run_streamed
 
@@ -357,7 +357,7 @@ def study_config(
     >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
     ((0, 1, 2), (0, 10, 50, 60))
     """
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else seeds
+    chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
     preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
     return with_overrides(preset, seeds=chosen, **settings)
 
@@ -415,8 +415,8 @@ def run_name(data: str) -> str:
 
 def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
     """Whether files are counted piece by piece: if asked for, or if they are large."""
-    from heedful.data.chunks import is_large
     from heedful.data.readers import format_of
+    from heedful.data.streamed import is_large
 
     files = isinstance(data, str | Path) and (target is not None or format_of(Path(data)) is not None)
     if not files and (asked or implied):

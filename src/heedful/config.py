@@ -31,6 +31,7 @@ def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
 
 LARGEST = 1 << 24  # bytes of a file of settings
 WIDEST, DEEPEST, LONGEST = 1 << 16, 100, 10**8  # units, layers or heads, steps: beyond these is a slip of the hand
+MOST_SEEDS = 1_000  # each is a training of every kind of model
 
 # A setting that came after results were stored; see `content`.
 LATER = {"later": True}
@@ -193,11 +194,25 @@ class StudyConfig:
             self.seeds,
             "two or more different seeds: ξ and the cross convention compare seeds",
         )
+        _require(len(self.seeds) <= MOST_SEEDS, "seeds", len(self.seeds), f"{MOST_SEEDS:,} at most")
         _require(all(0 <= seed < 2**32 for seed in self.seeds), "seeds", self.seeds, "from 0 to 2³² − 1 each")
         for name in ("min_count", "max_length", "subwords", "max_train", "max_validation"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
+
+
+def first_seeds(count: int) -> tuple[int, ...]:
+    """The seeds from 0 on; more than a study can have are refused before they are counted out.
+
+    >>> first_seeds(3)
+    (0, 1, 2)
+    >>> first_seeds(10**9)
+    Traceback (most recent call last):
+    heedful.errors.ConfigError: seeds is 1000000000; it must be 1,000 at most
+    """
+    _require(count <= MOST_SEEDS, "seeds", count, f"{MOST_SEEDS:,} at most")
+    return tuple(range(count))
 
 
 def digest(config: Any) -> str:

@@ -69,13 +69,22 @@ def set_aside(path: Path) -> Path | None:
     >>> _ = path.write_text("{"); set_aside(path).name
     'a.json.damaged-1'
     """
+    try:
+        return path.rename(free_name(path))
+    except FileNotFoundError:
+        return None
+
+
+def free_name(path: Path) -> Path:
+    """Where a damaged file goes: `<name>.damaged-1`, or the next number that nothing has.
+
+    >>> free_name(Path("nowhere/a.json")).name
+    'a.json.damaged-1'
+    """
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    try:
-        return path.rename(aside)
-    except FileNotFoundError:
-        return None
+    return aside
 
 
 def write_headed(path: Path, text: str) -> None:

@@ -27,14 +27,21 @@ def test_what_is_written_is_what_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"part": {}, "sha256": "0"}', '{"part": 3, "sha256": "0"}'])
-def test_a_damaged_file_counts_as_none(tmp_path, damage):
+def test_a_damaged_file_is_named_set_aside_and_measured_again(tmp_path, damage):
     chunks = [passages(2)]
     measured(tmp_path, chunks, part, key="k")
     (file,) = tmp_path.iterdir()
     whole = file.read_text()
     file.write_text(damage)
-    measured(tmp_path, chunks, part, key="k")
+    said = []
+    measured(tmp_path, chunks, part, key="k", on_progress=said.append)
     assert file.read_text() == whole
+    (aside,) = (path for path in tmp_path.iterdir() if path != file)
+    assert aside.name == f"{file.name}.damaged-1"
+    assert aside.read_text() == damage
+    assert [line["notice"] for line in said if "notice" in line] == [
+        f"{file} was damaged: set aside as {aside.name}, and measured again"
+    ]
 
 
 def test_another_key_is_another_file(tmp_path):

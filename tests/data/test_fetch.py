@@ -11,6 +11,7 @@ from heedful.data.load import load
 from heedful.errors import DataError
 
 datasets = pytest.importorskip("datasets")
+huggingface_hub = pytest.importorskip("huggingface_hub")
 table = datasets.Dataset.from_dict
 
 
@@ -110,15 +111,31 @@ def test_the_same_hub_gives_the_same_bytes(empty_mirror):
 
 def test_what_is_here_is_not_fetched_again(empty_mirror):
     folder = fetch("sst", download=lambda source: sst5())
-    (folder / "stsa.fine.dev").write_text("2 changed\n")
+    (folder / "SHA256SUMS").unlink()  # a folder that somebody else put there
     with pytest.raises(
-        DataError, match=r"is there, but sst: sst/stsa\.fine\.dev .* or replace the folder with --force"
+        DataError, match=r"is there, but sst: sst/stsa\.binary\.train .* or replace the folder with --force"
     ):
         fetch("sst", download=lambda source: pytest.fail("fetched"))
     fetch("sst", force=True, revision="main", download=lambda source: sst5())
     assert fetch("sst-fine", download=lambda source: pytest.fail("fetched")) == folder
     assert load("sst").decisions == ("fetched: SetFit/sst5 at main",)
     assert [path.name for path in empty_mirror.iterdir()] == ["sst"]
+
+
+@pytest.mark.parametrize("changed", ["2 changed\n", ""])
+def test_what_was_fetched_and_is_damaged_is_set_aside_and_fetched_again(empty_mirror, changed):
+    folder = fetch("sst", download=lambda source: sst5())
+    whole = (folder / "stsa.fine.dev").read_bytes()
+    (folder / "stsa.fine.dev").write_text(changed)
+    with pytest.raises(DataError, match=r"sst/stsa\.fine\.dev in .* has not the checksum it should have"):
+        load("sst")
+    said = []
+    fetch("sst", download=lambda source: sst5(), tell=said.append)
+    assert "stsa.fine.dev" in said[0]
+    assert "it is fetched again" in said[0]
+    assert (folder / "stsa.fine.dev").read_bytes() == whole
+    assert (empty_mirror / "sst.damaged-1" / "stsa.fine.dev").read_text() == changed
+    assert check("sst").ok
 
 
 @pytest.mark.parametrize(
@@ -160,7 +177,7 @@ def test_without_a_network(empty_mirror, monkeypatch):
     def unreachable(*arguments, **options):
         raise ConnectionError("no route\nto the hub")
 
-    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", unreachable)
     with pytest.raises(
         DataError, match=r"^SetFit/sst5 at e51b\w+ could not be fetched \(no route\); fetch it where"
     ) as caught:
@@ -170,15 +187,13 @@ def test_without_a_network(empty_mirror, monkeypatch):
 
 
 def test_a_branch_is_resolved_to_its_commit(empty_mirror, monkeypatch):
-    import huggingface_hub
-
     class Api:
         def dataset_info(self, repository, revision):
             assert (repository, revision) == ("SetFit/sst5", "main")
             return huggingface_hub.DatasetInfo(id=repository, sha="a" * 40)
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    monkeypatch.setattr(module, "_from_hub", lambda source: sst5())
+    monkeypatch.setattr(module, "downloaded", lambda source: sst5())
     fetch("sst", revision="main")
     assert load("sst").decisions == (f"fetched: SetFit/sst5 at {'a' * 40}",)
 

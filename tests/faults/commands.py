@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -55,15 +56,24 @@ def run(arguments: list[str], out: Path, **environment: str) -> tuple[int, str]:
     return process.returncode, said
 
 
-def kill_after(process: "subprocess.Popen[str]", seconds: float) -> bool:
-    """Whether the process was killed so many seconds after now; not where it ended before."""
+def kill_after(process: "subprocess.Popen[str]", seconds: float, out: Path, victim: str = "command") -> str:
+    """Who was killed so many seconds after now: the command, its worker, or both; nobody where it ended before.
+
+    A command that has no worker just then dies instead.
+    """
     try:
-        process.communicate(timeout=seconds)
+        process.wait(timeout=seconds)
+        return ""
     except subprocess.TimeoutExpired:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
+        workers = [pid for pid in workers_of(out) if pid != process.pid] if "worker" in victim else []
+    for pid in workers:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if workers and victim == "worker":
+        return "worker"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    return "command and worker" if workers else "command"
 
 
 def workers_of(out: Path) -> list[int]:

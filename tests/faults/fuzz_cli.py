@@ -3,16 +3,17 @@
 import contextlib
 import io
 import os
-import random
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
+
+from hypothesis import strategies as st
 
 from heedful import cli
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
+from tests.faults.mutations import each
 
 COMMANDS = (
     "study", "preflight", "report", "tokens", "audit", "data list", "data show", "data check", "data fetch",
@@ -37,15 +38,15 @@ VALUES = (
 SLOW = {"study", "reproduce", "audit", "sweep"}  # these may really begin; with these they cannot come far
 TRAINS = {"a.csv", "copy-vocab", "multi30k", "sst", "a.de", "all", "figure4"}
 
+ARGUMENTS = st.text(st.characters(exclude_characters="\0"), max_size=20)
 
-def fuzz(rounds: int, seed: int = 0) -> Tally:
-    """So many command lines, drawn at random; about half have files that can be read."""
-    tally, draw = Tally("fuzz-cli"), random.Random(seed)
+
+def fuzz(rounds: int) -> Tally:
+    """So many command lines that hypothesis draws; about half have files that can be read."""
+    tally = Tally("fuzz-cli")
     with tempfile.TemporaryDirectory() as made, contextlib.chdir(made):
         _furnish(Path(made))
-        for _ in range(rounds):
-            line = list(_line(draw))
-            tally.attempt(f"heedful {line!r}"[:300], lambda line=line: run(line))
+        each(rounds, lines(), lambda line: tally.attempt(f"heedful {line!r}"[:300], lambda: run(line)))
     return tally
 
 
@@ -74,16 +75,18 @@ def run(line: list[str]) -> None:
         raise AssertionError("NaN in JSON")
 
 
-def _line(draw: random.Random) -> Iterator[str]:
-    command = draw.choice(COMMANDS)
-    yield from command.split()
-    values = [v for v in VALUES if v not in TRAINS] if command.split()[:1] and command.split()[0] in SLOW else VALUES
-    for _ in range(draw.randint(0, 3)):
-        yield draw.choice(values)
-    for _ in range(draw.randint(0, 3)):
-        yield draw.choice(OPTIONS)
-        if draw.random() < 0.8:
-            yield draw.choice(values)
+@st.composite
+def lines(draw: st.DrawFn) -> list[str]:
+    """A command, up to three arguments, up to three options with or without a value."""
+    command = draw(st.sampled_from(COMMANDS)).split()
+    known = [value for value in VALUES if value not in TRAINS] if SLOW & set(command[:1]) else VALUES
+    value = st.sampled_from(known) | ARGUMENTS
+    line = command + draw(st.lists(value, max_size=3))
+    for _ in range(draw(st.integers(0, 3))):
+        line.append(draw(st.sampled_from(OPTIONS)))
+        if draw(st.integers(0, 4)):
+            line.append(draw(value))
+    return line
 
 
 def _furnish(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """Every reader of data, gold alignments and rationales, given horrors."""
 
 import json
-import random
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +17,31 @@ from heedful.data.tokens import EncodedSplit, Vocabulary
 from heedful.studies.preflight import run_preflight
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
+from tests.faults.mutations import aligned, broken, each, marked, mutated, tables, values
 
 KINDS = ("csv", "tsv", "jsonl")
 PERMUTATIONS = 19
+LINKS = (b"0-0 1p1\n2-1\n\n", b"1 1 1 S\n1 2 3 P\n2 1 1\n")
+VOCABULARY = b'["<pad>", "<unk>", "<bos>", "<eos>", "a"]'
 
 
-def fuzz(rounds: int, seed: int = 0) -> Tally:
-    """Every hand-made horror once, then `rounds` random ones for each kind of file."""
-    tally, draw = Tally("fuzz-readers"), random.Random(seed)
+def fuzz(rounds: int) -> Tally:
+    """Every hand-made horror once, then `rounds` that hypothesis draws for each kind of file."""
+    tally = Tally("fuzz-readers")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        _hand_made(tally, folder, draw)
-        for i in range(rounds):
-            _drawn(tally, folder, draw, i)
+        _hand_made(tally, folder)
+        _drawn(tally, folder, rounds)
     return tally
 
 
-def _hand_made(tally: Tally, folder: Path, draw: random.Random) -> None:
+def _hand_made(tally: Tally, folder: Path) -> None:
     for kind in KINDS:
         for name, content in horrors.contents(kind):
             _tables(tally, f"{kind}, {name}", _file(folder, f"a.{kind}", content))
         for name, content in horrors.packed(horrors.GOOD[kind]):
             _tables(tally, f"{kind}.gz, {name}", _file(folder, f"a.{kind}.gz", content))
-    for name, content in horrors.parquets(draw):
+    for name, content in horrors.parquets():
         _tables(tally, f"parquet, {name}", _file(folder, "a.parquet", content))
     for name, content in horrors.contents("txt"):
         _pairs(tally, f"pairs, {name}", _file(folder, "a.de", content), _file(folder, "a.en", horrors.GOOD["txt"]))
@@ -56,17 +58,32 @@ def _hand_made(tally: Tally, folder: Path, draw: random.Random) -> None:
         _eraser(tally, name, folder, "\n".join(json.dumps(row) for row in rows).encode())
 
 
-def _drawn(tally: Tally, folder: Path, draw: random.Random, i: int) -> None:
+def _drawn(tally: Tally, folder: Path, rounds: int) -> None:
+    def as_table(kind: str, content: bytes) -> None:
+        _tables(tally, f"{kind} drawn {content[:60]!r}", _file(folder, f"a.{kind}", content))
+
+    def as_pairs(content: bytes) -> None:
+        other = _file(folder, "a.en", horrors.GOOD["txt"])
+        _pairs(tally, f"pairs drawn {content[:60]!r}", _file(folder, "a.de", content), other)
+
+    def as_links(content: bytes) -> None:
+        _alignments(tally, f"alignments drawn {content[:60]!r}", _file(folder, "gold.wa", content))
+
     for kind in KINDS:
-        content = horrors.mutated(horrors.GOOD[kind], draw)
-        _tables(tally, f"{kind} drawn {i}", _file(folder, f"a.{kind}", content))
-    content = horrors.mutated(horrors.GOOD["txt"], draw)
-    _pairs(tally, f"pairs drawn {i}", _file(folder, "a.de", content), _file(folder, "a.en", horrors.GOOD["txt"]))
-    gold = horrors.mutated(draw.choice([b"0-0 1p1\n2-1\n\n", b"1 1 1 S\n1 2 3 P\n2 1 1\n"]), draw)
-    _alignments(tally, f"alignments drawn {i}", _file(folder, "gold.wa", gold))
+        each(rounds, broken(horrors.GOOD[kind]) | tables(kind), partial(as_table, kind))
+    each(rounds, mutated(horrors.good_parquet()), partial(as_table, "parquet"))
+    each(rounds, broken(horrors.GOOD["txt"]), as_pairs)
+    for gold in LINKS:
+        each(rounds, broken(gold) | aligned(), as_links)
     rows = "\n".join(json.dumps(row) for row in RATIONALES["good"]).encode()
-    _eraser(tally, f"rationales drawn {i}", folder, horrors.mutated(rows, draw))
-    _stored(tally, f"stored drawn {i}", folder, horrors.mutated(b'["<pad>", "<unk>", "<bos>", "<eos>", "a"]', draw))
+    each(rounds, broken(rows) | marked(), lambda content: _eraser(tally, "rationales drawn", folder, content))
+    each(
+        rounds, broken(VOCABULARY) | values.map(_json), lambda content: _stored(tally, "stored drawn", folder, content)
+    )
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()
 
 
 def _tables(tally: Tally, what: str, path: Path) -> None:

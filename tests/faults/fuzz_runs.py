@@ -1,10 +1,13 @@
 """Folders of runs with a file missing, foreign, cut or flipped: what reads them answers or refuses."""
 
-import random
+import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+from hypothesis import strategies as st
 
 from heedful import api
 from heedful.audits.followed_run import FollowedRun
@@ -16,23 +19,30 @@ from heedful.studies.tokens import token_table
 from tests.conftest import tiny_corpus
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
+from tests.faults.mutations import each, mutated, values
 
+Harm = tuple[str, Callable[[Path], object]]
 FOREIGN = (b"{}", b"[]", b"null", b"0", b'"x"', b'{"a": NaN}', b"[" * 3000, b"PAR1PAR1", b"\xff\xfe", bytes(8), b"\n")
 
 
-def fuzz(rounds: int, seed: int = 0, run: Path | None = None) -> Tally:
-    """A finished study (that one, or a new one), copied and harmed so many times."""
-    tally, draw = Tally("fuzz-runs"), random.Random(seed)
+def fuzz(rounds: int, run: Path | None = None) -> Tally:
+    """A finished study (that one, or a new one), copied and harmed so many times as hypothesis draws."""
+    tally = Tally("fuzz-runs")
     with tempfile.TemporaryDirectory() as made:
-        whole = run or _study(Path(made) / "whole")
+        whole, copy = run or _study(Path(made) / "whole"), Path(made) / "copy"
         files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
-        for i in range(rounds):
-            copy = Path(made) / "copy"
+
+        def harm(drawn: tuple[Path, Harm]) -> None:
+            harmed, (name, act) = drawn
             shutil.copytree(whole, copy)
-            harmed = draw.choice(files)
-            what = _harm(copy / harmed, draw)
-            _read(tally, f"{i}: {harmed} {what}", copy)
+            act(copy / harmed)
+            _read(tally, f"{harmed} {name}", copy)
             shutil.rmtree(copy)
+
+        def harms(file: Path) -> st.SearchStrategy[tuple[Path, Harm]]:
+            return st.tuples(st.just(file), _harms((whole / file).read_bytes()))
+
+        each(rounds, st.sampled_from(files).flatmap(harms), harm)
         for name, place in horrors.places(Path(made), ""):
             _read(tally, name, place)
     return tally
@@ -47,23 +57,26 @@ def _read(tally: Tally, what: str, folder: Path) -> None:
     tally.attempt(f"{what}: followed", lambda: FollowedRun(folder).probe())
 
 
-def _harm(path: Path, draw: random.Random) -> str:
-    action = draw.randrange(5)
-    content = path.read_bytes()
-    path.unlink()
-    if action == 0:
-        return "missing"
-    if action == 1:
-        path.mkdir()
-        return "a folder"
-    if action == 2:
-        path.write_bytes(foreign := draw.choice(FOREIGN))
-        return f"{foreign[:10]!r}"
-    if action == 3:
-        path.symlink_to(path.name)
-        return "a loop"
-    path.write_bytes(horrors.mutated(content, draw))
-    return "mutated"
+def _harms(content: bytes) -> st.SearchStrategy[Harm]:
+    """What may happen to a file: each a name and an act."""
+
+    def written(name: str, content: bytes) -> Harm:
+        return name, lambda path: path.write_bytes(content)
+
+    def instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
+        return lambda path: (path.unlink(), make(path))
+
+    gone: list[Harm] = [
+        ("missing", lambda path: path.unlink()),
+        ("a folder", instead(lambda path: path.mkdir())),
+        ("a loop", instead(lambda path: path.symlink_to(path.name))),
+    ]
+    foreign = st.sampled_from(FOREIGN) | values.map(lambda value: json.dumps(value).encode())
+    return st.one_of(
+        st.sampled_from(gone),
+        foreign.map(lambda content: written(f"{content[:10]!r}", content)),
+        mutated(content).map(lambda content: written("mutated", content)),
+    )
 
 
 def _study(out: Path) -> Path:

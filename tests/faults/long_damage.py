@@ -29,7 +29,12 @@ def main() -> int:
                     tried += 1
                     failed += not mended(source, Path(made) / "run", kind, harm, expected)
             record(
-                f"damage: files of a run that is {name}", tried, tried, failed, time.monotonic() - began, "make faults"
+                f"damage: files of a run that is {name}",
+                tried,
+                tried,
+                failed,
+                time.monotonic() - began,
+                f"python -m {__spec__.name}",
             )
             failures += failed
     return failures

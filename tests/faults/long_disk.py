@@ -21,7 +21,8 @@ def main() -> int:
     began, full, failures = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as made:
         expected = finish(TEXTS, Path(made) / "undisturbed")
-        used = sum(-(-path.stat().st_size // PAGE) * PAGE for path in Path(made).rglob("*"))
+        files = [path for path in Path(made).rglob("*") if path.is_file()]
+        used = sum(-(-path.stat().st_size // PAGE) * PAGE for path in files)
         for share in SHARES:
             disk = Path(made) / f"disk-{share}"
             disk.mkdir()
@@ -39,7 +40,14 @@ def main() -> int:
                 failures += not well
             finally:
                 subprocess.run(["umount", str(disk)], check=True)
-    record("full disk: a study on a small tmpfs", len(SHARES), full, failures, time.monotonic() - began, "make faults")
+    record(
+        "full disk: a study on a small tmpfs",
+        len(SHARES),
+        full,
+        failures,
+        time.monotonic() - began,
+        f"python -m {__spec__.name}",
+    )
     return failures
 
 

@@ -1,69 +1,95 @@
-"""Studies that are killed end as if they had not been: `python -m tests.faults.long_kills [HOW MANY]`."""
+"""Studies that are killed end as if they had not been: `python -m tests.faults.long_kills`.
+
+python -m tests.faults.long_kills [renames|studies|commands] [HOW MANY KILLS]
+"""
 
 import random
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from tests.faults import commands
 from tests.faults.ledger import record
-from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish, in_child
+from tests.faults.small import PAIRS, TEXTS, die_at_rename, finish, kill_in_child
 
 KILLS = 50
-Attempt = Callable[[Path, float | None], bool]  # whether it was killed; else it has ended, and ended well
+VICTIMS = ("command", "command", "command and worker", "worker")
+Attempt = Callable[[Path, float | None, str], tuple[str, bool]]  # who was killed, and whether it ended well
 
 
-def main(kills: int = KILLS) -> int:
+def main(only: str | None = None, kills: int = KILLS) -> int:
     torch.set_num_threads(1)
     failures = 0
-    for name, config in (("texts", TEXTS), ("sentence pairs", PAIRS)):
-        failures += at_random(f"kills: a study of {name}, at random instants", partial(_forked, config, False), kills)
-        failures += at_renames(f"kills: a study of {name}, at its renames", config)
-    failures += at_random(
-        "kills: a study with its worker, at random instants", partial(_forked, TEXTS, True), kills // 5
-    )
-    failures += at_random("kills: the command, at random instants", _commanded, kills // 10)
+    for name, config, asked in (("texts", TEXTS, commands.texts), ("sentence pairs", PAIRS, commands.pairs)):
+        if only in (None, "renames"):
+            failures += at_renames(f"kills: a study of {name}, at its renames", config)
+        if only in (None, "studies"):
+            failures += at_random(f"kills: a study of {name}, at random instants", partial(_forked, config), kills)
+        if only in (None, "commands"):
+            what = f"kills: heedful study of {name}, at random instants"
+            failures += at_random(what, partial(_commanded, asked), kills)
     return failures
 
 
 def at_random(name: str, attempt: Attempt, kills: int) -> int:
-    """Kill a study at so many instants, from its first moment to its last, and compare its result byte for byte.
+    """Kill a study or its worker at so many instants, from its first moment to its last, and compare its result.
 
     Each instant is drawn from its own slice of the time that an undisturbed run takes. The same study follows in the
-    same folder, killed in its turn, until it ends before it can be killed; then another begins.
+    same folder, killed in its turn, until it ends before it can be killed; then another folder begins. A command whose
+    worker was killed starts another, and ends.
     """
     began, draw = time.monotonic(), random.Random(0)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        assert not attempt(folder / "undisturbed", None)
+        assert attempt(folder / "undisturbed", None, "") == ("", True)
         takes = time.monotonic() - began
         expected = (folder / "undisturbed" / "result.json").read_bytes()
         assert kills > 0
         instants = [(i + draw.random()) / kills * takes for i in range(kills)]
         draw.shuffle(instants)
         runs, killed, failures = 1, 0, 0
-        out = folder / f"run-{runs}"
         while instants:
-            if attempt(out, instants[-1]):
+            out = folder / f"run-{runs}"
+            whom, ended = attempt(out, instants[-1], draw.choice(VICTIMS))
+            if whom:
                 killed += 1
-                print(f"{name}: {killed} of {kills}, after {instants.pop():.2f} of {takes:.1f} s", flush=True)
+                print(f"{name}: {killed} of {kills}, {whom} after {instants.pop():.2f} of {takes:.1f} s", flush=True)
+            else:
+                instants[-1] *= 0.9  # it may be quicker than the undisturbed run was
+            if whom.startswith("command"):
                 if killed % 2 and not commands.orphans_end(out):
                     print(f"{out}: workers live on", flush=True)
                     failures += 1
                 continue
-            failures += not _is_as_expected(out, expected)
+            failures += not (ended and _is_as_expected(out, expected))
             runs += 1
-            out = folder / f"run-{runs}"
-            instants[-1] *= 0.9  # it may be quicker than the undisturbed run was
-        assert not attempt(out, None)
-        failures += not _is_as_expected(out, expected)
+        ended = attempt(folder / f"run-{runs}", None, "")[1]
+        failures += not (ended and _is_as_expected(folder / f"run-{runs}", expected))
     return _count(name, runs, killed, failures, began)
+
+
+def _forked(config: Any, out: Path, instant: float | None, victim: str) -> tuple[str, bool]:
+    """A study in a child of this process, which has imported all it needs: most of its time is work."""
+    code = kill_in_child(partial(finish, config, out), instant)
+    return ("command", False) if code < 0 else ("", code == 0)
+
+
+def _commanded(asked: Callable[[Path], list[str]], out: Path, instant: float | None, victim: str) -> tuple[str, bool]:
+    """The command as people type it, with its worker."""
+    process = commands.start(asked(out.parent), out)
+    whom = "" if instant is None else commands.kill_after(process, instant, out, victim)
+    if whom.startswith("command"):
+        return whom, False
+    said, _ = process.communicate()
+    if process.returncode:
+        print(f"{out}: exit code {process.returncode}: {said[-500:]}", flush=True)
+    return whom, process.returncode == 0
 
 
 def at_renames(name: str, config: object) -> int:
@@ -78,22 +104,6 @@ def at_renames(name: str, config: object) -> int:
     return _count(name, 1, killed, failures, began)
 
 
-def _forked(config: object, workers: bool, out: Path, instant: float | None) -> bool:
-    work = partial(finish, config, out, workers=workers)  # type: ignore[arg-type]
-    code = in_child(work, kill_after=instant)
-    assert code in (0, -signal.SIGKILL), code
-    return code != 0
-
-
-def _commanded(out: Path, instant: float | None) -> bool:
-    process = commands.start(commands.texts(out.parent), out)
-    if instant is not None and commands.kill_after(process, instant):
-        return True
-    said, _ = process.communicate() if instant is None else ("", "")
-    assert process.returncode == 0, said
-    return False
-
-
 def _is_as_expected(out: Path, expected: bytes) -> bool:
     same, left = (out / "result.json").read_bytes() == expected, commands.leftovers(out)
     if left or not same:
@@ -102,10 +112,11 @@ def _is_as_expected(out: Path, expected: bytes) -> bool:
 
 
 def _count(name: str, runs: int, killed: int, failures: int, began: float) -> int:
-    record(name, runs, killed, failures, time.monotonic() - began, "make faults")
+    record(name, runs, killed, failures, time.monotonic() - began, f"python -m {__spec__.name}")
     print(f"{name}: {killed} kills in {runs} runs, {failures} failures", flush=True)
     return failures
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(*map(int, sys.argv[1:]))))
+    given = sys.argv[1:]
+    sys.exit(bool(main(given[0] if given else None, *map(int, given[1:]))))

@@ -29,7 +29,14 @@ def main() -> int:
             well = same and set(codes) <= {0, REFUSED} and 0 in codes and not leftovers(out)
             print(f"round {number + 1}: exit codes {codes}, {'same result' if well else 'FAILED'}", flush=True)
             refused, failures = refused + codes.count(REFUSED), failures + (not well)
-    record("lock: processes on one run", ROUNDS * PROCESSES, refused, failures, time.monotonic() - began, "make faults")
+    record(
+        "lock: processes on one run",
+        ROUNDS * PROCESSES,
+        refused,
+        failures,
+        time.monotonic() - began,
+        f"python -m {__spec__.name}",
+    )
     return failures
 
 

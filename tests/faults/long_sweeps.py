@@ -59,7 +59,7 @@ def _drivers(grid: dict[str, Any], root: Path, address: str, wanted: dict[str, b
 
 
 def _count(name: str, runs: int, injected: int, failures: int, began: float) -> int:
-    record(name, runs, injected, failures, time.monotonic() - began, "make faults")
+    record(name, runs, injected, failures, time.monotonic() - began, f"python -m {__spec__.name}")
     print(f"{name}: {runs} sweeps, {injected} faults, {failures} failures", flush=True)
     return failures
 

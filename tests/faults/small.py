@@ -107,8 +107,13 @@ def die_at_rename(config: StudyConfig, out: Path, number: int, *, before: bool) 
     return in_child(child) == -signal.SIGKILL
 
 
-def in_child(work: Callable[[], object], *, kill_after: float | None = None) -> int:
-    """Fork, work, and how that ended: an exit code, or a signal's number below zero; killed after so many seconds."""
+def in_child(work: Callable[[], object]) -> int:
+    """Fork, work, and how that ended: an exit code, or a signal's number below zero."""
+    return kill_in_child(work, None)
+
+
+def kill_in_child(work: Callable[[], object], after: float | None) -> int:
+    """Fork, work, be killed after so many seconds (or never), and how that ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -122,8 +127,8 @@ def in_child(work: Callable[[], object], *, kill_after: float | None = None) -> 
         finally:
             sys.stderr.flush()
             os._exit(code)
-    if kill_after is not None:
-        until = time.monotonic() + kill_after
+    if after is not None:
+        until = time.monotonic() + after
         while time.monotonic() < until:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:

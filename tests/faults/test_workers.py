@@ -14,8 +14,6 @@ from heedful.studies.pool import work_through
 WORKER = """
     import json, os, signal, sys
     from pathlib import Path
-    from heedful.studies.orphans import end_with_driver
-    end_with_driver()
     marks = Path(sys.argv[1])
     for line in sys.stdin:
         order, times = line.split()

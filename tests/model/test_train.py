@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,3 +104,38 @@ def test_adagrad_takes_its_known_first_step():
     model.loss(torch.ones(1, 1)).backward()
     optimiser.step()
     assert model.weight.item() == pytest.approx(before - 0.02)  # g / √(g²) = 1
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
+@pytest.mark.parametrize("broken_off_at", [1, 7, 10, 19])
+def test_a_training_goes_on_bit_for_bit(optimiser, broken_off_at):
+    """Weights, losses and what is left of the random numbers are those of a training that was not broken off."""
+    config = TrainConfig(steps=20, batch_size=16, learning_rate=2e-2, evaluate_at=(0, 10, 20), optimiser=optimiser)
+    split, settings = keyword_texts(), ModelConfig(embedding=8, hidden=8, scorer_hidden=8, dropout=0.5)
+
+    def model():
+        torch.manual_seed(0)
+        return AttentionClassifier(settings, 12, 2)
+
+    kept, losses = {}, []
+
+    def keep(step, standing):
+        if step == broken_off_at:
+            now = standing()
+            optimiser = {name: tensor.clone() for name, tensor in now.optimiser.items()}
+            weights = {name: tensor.clone() for name, tensor in whole.state_dict().items()}
+            kept.update(since=replace(now, optimiser=optimiser), weights=weights)
+
+    whole = model()
+    train(whole, training_batches(split, 16, seed=3), config, lambda *seen: losses.append(seen), before_step=keep)
+    drawn = torch.rand(3)
+
+    resumed, again = model(), []
+    resumed.load_state_dict(kept["weights"])
+    torch.manual_seed(99)
+    rest = training_batches(split, 16, seed=3, start=broken_off_at)
+    train(resumed, rest, config, lambda *seen: again.append(seen), since=kept["since"])
+    assert again == [seen for seen in losses if seen[0] > broken_off_at]
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
+    assert torch.equal(torch.rand(3), drawn)

@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+import shutil
 from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
@@ -22,7 +23,7 @@ from heedful.model.forward import classifier_forward
 from heedful.papers.experiment import Lab
 from heedful.papers.ledger import judge
 from heedful.papers.meister2021 import adversaries, beyond, correlations, entropies, statistics
-from heedful.papers.meister2021.attacks import Attacked, attacked
+from heedful.papers.meister2021.attacks import Attacked, attacked, attacks
 from heedful.papers.meister2021.budgets import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.claims import CLAIMS
 from heedful.papers.meister2021.experiments import EXPERIMENTS
@@ -187,8 +188,26 @@ def test_an_adversary_is_the_same_again_and_leaves_the_weights_alone(reproduced_
 
 def test_lost_weights_are_a_clear_error(tmp_path: Path):
     unit = Attacked(Trained(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, Lab("smoke", tmp_path))
-    with pytest.raises(RunError, match="weights are gone"):
+    with pytest.raises(RunError, match=r"\.safetensors: damaged \(it is gone\)"):
         attacked(**unit.arguments, **unit.places, device=CPU, report=silent)
+
+
+def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Reproduced, tmp_path: Path):
+    base = Trained(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
+    kind, said = Attacked(base, "instance", "jsd", 1.0, 1), []
+    room = Lab("smoke", tmp_path / "work", jobs=1, device="cpu", on_progress=said.append)
+    made = lab(reproduced_meister).work
+    shutil.copytree(made, room.work)
+    before, weights = attacks(room, [kind]), weights_of(base.unit(0, room), room)
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert attacks(room, [kind]) == before
+    assert weights.read_bytes() == whole
+    assert weights.with_name(f"{weights.name}.damaged-1").exists()
+    notices = [line["notice"] for line in said if "notice" in line]
+    assert notices == [
+        f"{weights} was damaged (its checksum is another): set aside as {weights.name}.damaged-1, and computed again"
+    ]
 
 
 def test_the_models_are_those_of_the_appendix():

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful import api
-from heedful.data.chunks import streamed
 from heedful.data.corpus import Corpus, Split
 from heedful.data.ids import Ids
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
+from heedful.data.streamed import streamed
 from heedful.data.synthetic import stream_pairs
 from heedful.errors import ConfigError, DataError
 from heedful.model.lexicon import count_table

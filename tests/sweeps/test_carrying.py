@@ -23,6 +23,18 @@ def test_what_was_sent_arrives(tmp_path, monkeypatch):
     assert (home / "models/x/b.bin").read_bytes() == bytes(range(11))
 
 
+def test_what_was_set_aside_stays(tmp_path):
+    home = tmp_path / "study"
+    (home / "data").mkdir(parents=True)
+    for name in ("train.parquet", "train.parquet.damaged-1"):
+        (home / "data" / name).write_bytes(b"old")
+    with Arrival(home) as arrival:
+        arrival.add("data/train.parquet", b"new")
+        arrival.settle()
+    assert (home / "data" / "train.parquet").read_bytes() == b"new"
+    assert (home / "data" / "train.parquet.damaged-1").read_bytes() == b"old"
+
+
 def test_a_broken_off_arrival_leaves_what_was_there(tmp_path):
     home = tmp_path / "study"
     home.mkdir()

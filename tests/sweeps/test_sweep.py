@@ -1,6 +1,7 @@
 """A sweep: nothing twice, failures that stop nothing, a table and a page at the end."""
 
 import json
+import shutil
 
 import polars
 import pytest
@@ -97,6 +98,16 @@ def test_a_damaged_result_is_not_trusted(sweep, tmp_path):
     path.write_text(path.read_text()[:-40])
     with pytest.raises(FileExistsError):  # the crew of this test cannot mend; what counts is that it was asked
         sweep()
+
+
+def test_what_is_damaged_in_a_broken_off_study_is_set_aside_by_the_driver(sweep, tmp_path, smoke_run):
+    sweep(dict.fromkeys(NAMES, 9), retries=0)
+    study = shutil.copytree(smoke_run, tmp_path / "out" / "studies" / NAMES[0])
+    harmed = study / "models" / "standard-0" / "metrics.jsonl"
+    harmed.write_bytes(b"")
+    _, _, events = sweep({NAMES[0]: 9}, retries=0)
+    notices = [event.line["notice"] for event in events if "notice" in (event.line or {})]
+    assert notices == [f"{harmed} was damaged (it is empty): set aside as metrics.jsonl.damaged-1, and computed again"]
 
 
 def test_folders_that_are_no_sweeps(tmp_path, smoke_run):

@@ -108,7 +108,10 @@ def fetch(
     """Bring a corpus from the Hugging Face hub into the data directory, whole or not at all."""
     from heedful.data.fetch import fetch as fetched
 
-    typer.echo(fetched(name, revision=revision, force=force))
+    def tell(notice: str) -> None:
+        typer.echo(notice, err=True)
+
+    typer.echo(fetched(name, revision=revision, force=force, tell=tell))
 
 
 def _print_facts(name: str, facts: dict[str, Any]) -> None:

@@ -28,9 +28,11 @@ __all__ = [
     "is_here",
     "nearest",
     "open_corpus",
+    "write_checksums",
 ]
 
 CHECKSUMS = "SHA256SUMS"
+_SIZE = "#size "
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def data_directory() -> Path:
     if mirror:
         return usable(Path(os.path.expanduser(mirror)), DataError)
     base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
+    return usable((Path(base) if base else Path.home() / ".local" / "share") / "heedful", DataError)
 
 
 def entry(name: str) -> Entry:
@@ -105,7 +107,7 @@ def check(name: str) -> Check:
     wanted = entry(name)
     root = _root(wanted)
     files = tuple(
-        FileStatus(file.path, _status(root / file.path, file.sha256), _size(root / file.path))
+        FileStatus(file.path, _status(root / file.path, file), _size(root / file.path))
         for file in _expected(wanted, root)
     )
     bad = [file for file in files if file.status != "ok"]
@@ -169,11 +171,14 @@ def _expected(wanted: Entry, root: Path) -> tuple[File, ...]:
     if wanted.package is not None or not sums.is_file():
         return wanted.files
     try:
-        lines = [line.split(maxsplit=1) for line in sums.read_text("utf-8").splitlines() if not line.startswith("#")]
+        said = sums.read_text("utf-8").splitlines()
+        lines = [line.split(maxsplit=1) for line in said if not line.startswith("#")]
+        sizes = {name: int(size) for size, name in (line[len(_SIZE) :].split(maxsplit=1) for line in _sized(said))}
         if not lines or any(".." in Path(path).parts or path.startswith("/") for _, path in lines):
             raise ValueError("it names no file, or one outside its folder")
+        folder = root / wanted.folder
         return tuple(
-            File(f"{wanted.folder}/{path}", digest, _size(root / wanted.folder / path)) for digest, path in lines
+            File(f"{wanted.folder}/{path}", digest, sizes.get(path, _size(folder / path))) for digest, path in lines
         )
     except (OSError, ValueError) as error:
         raise DataError(
@@ -181,19 +186,37 @@ def _expected(wanted: Entry, root: Path) -> tuple[File, ...]:
         ) from error
 
 
+def write_checksums(folder: Path, where_from: str) -> None:
+    """List the files of a folder with their SHA-256, as `sha256sum -c` reads it, and in comments their sizes.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("")
+    >>> write_checksums(folder, "somewhere"); (folder / CHECKSUMS).read_text().splitlines()[:2]
+    ['# somewhere', '#size 0 a.txt']
+    """
+    files = sorted(path for path in folder.iterdir() if path.name != CHECKSUMS)
+    sizes = [f"{_SIZE}{_size(path)} {path.name}" for path in files]
+    sums = [f"{sha256(path)}  {path.name}" for path in files]
+    (folder / CHECKSUMS).write_text("\n".join([f"# {where_from}", *sizes, *sums, ""]), "utf-8")
+
+
+def _sized(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith(_SIZE)]
+
+
 def _fetched(wanted: Entry, root: Path) -> tuple[str, ...]:
     sums = root / wanted.folder / CHECKSUMS
     if wanted.package is not None or not sums.is_file():
         return ()
-    return tuple(
-        f"fetched: {line[1:].strip()}" for line in sums.read_text("utf-8").splitlines() if line.startswith("#")
-    )
+    said = sums.read_text("utf-8").splitlines()
+    return tuple(f"fetched: {line[1:].strip()}" for line in said if line.startswith("#") and line not in _sized(said))
 
 
-def _status(path: Path, digest: str) -> Literal["ok", "missing", "changed"]:
+def _status(path: Path, known: File) -> Literal["ok", "missing", "changed"]:
     if not path.is_file():
         return "missing"
-    return "ok" if sha256(path) == digest else "changed"
+    return "ok" if _size(path) == known.bytes and sha256(path) == known.sha256 else "changed"
 
 
 def _size(path: Path) -> int:

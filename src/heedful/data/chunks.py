@@ -1,59 +1,21 @@
 """A file larger than memory, some rows at a time: sentence pairs or labelled texts, each row with its place."""
 
-import csv
-import os
-import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from heedful.config import TaskName
-from heedful.data.columns import choose, texts_and_names
-from heedful.data.lines import open_bytes, reason, refuse_bomb, regular, unreadable
+from heedful.data.columns import texts_and_names
+from heedful.data.lines import reason, regular
 from heedful.data.pairs import sides_of_table
-from heedful.data.readers import MISSING, Table, as_object, format_of, listed, shown
+from heedful.data.pieces import byte_lines, records, text_lines
+from heedful.data.readers import Table, format_of, listed, shown
+from heedful.data.streamed import Streamed, json_table
 from heedful.errors import DataError
 
 ROWS = 50_000  # in a chunk
 BYTES = 1 << 26  # and no more than these
-LONGEST = 1 << 24  # bytes of a line
-BYTES_AT_ONCE = 1 << 20  # of a line, after which it is asked what the file unpacks to
-
-
-class QuoteError(DataError):
-    """Quotes that do not pair up."""
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """Files to be read piece by piece: two of lines, or one table and its two columns.
-
-    `first` and `second` are the columns of the source and the target, or of the text and the label.
-    """
-
-    task: TaskName
-    path: Path
-    target: Path | None = None
-    first: str = ""
-    second: str = ""
-    quoted: bool = True  # whether quotes enclose the fields of a TSV file
-
-    @property
-    def name(self) -> str:
-        """What the data are called."""
-        return self.path.name.removesuffix(".gz")
-
-    @property
-    def unit(self) -> str:
-        """What places of rows are counted in."""
-        return "row" if format_of(self.path) == ".parquet" and self.target is None else "line"
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in (self.path, self.target) if path is not None)
 
 
 @dataclass(frozen=True)
@@ -74,8 +36,8 @@ class Chunk:
         """Both sides of every row, checked, and its place; numbers among labels are still as they stand."""
         if isinstance(self.first, bytes) and isinstance(self.second, bytes):
             assert self.of.target is not None
-            first = _text_lines(self.of.path, self.first, self.start)
-            second = _text_lines(self.of.target, self.second, self.start)
+            first = text_lines(self.of.path, self.first, self.start)
+            second = text_lines(self.of.target, self.second, self.start)
             return first, second, list(range(self.start + 1, self.start + 1 + len(first)))
         table = self._table()
         if self.of.task == "translation":
@@ -90,37 +52,11 @@ class Chunk:
 
     def _table(self) -> Table:
         if isinstance(self.first, bytes):
-            return _json_table(self.of, self.first, self.start)
+            return json_table(self.of, self.first, self.start)
         assert isinstance(self.second, tuple)
         assert self.lines is not None
         columns = {self.of.first: list(self.first), self.of.second: list(self.second)}
         return Table(str(self.of.path), columns, list(self.lines), self.of.unit)
-
-
-def streamed(
-    data: str | Path, target: str | Path | None = None, *, task: TaskName, first: str | None, second: str | None
-) -> Streamed:
-    """What is to be read, its columns found and checked by a look at the first rows."""
-    path = regular(Path(os.path.expanduser(data)))
-    if target is not None:
-        return Streamed("translation", path, regular(Path(os.path.expanduser(target))))
-    if format_of(path) is None:
-        raise DataError(
-            f"{path}: this format is not read piece by piece; give .csv, .tsv, .jsonl (each also .gz), .parquet, "
-            "or two text files"
-        )
-    plain = Streamed(task, path)
-    try:
-        beginning = _beginning(plain)
-    except QuoteError:
-        if format_of(path) != ".tsv":
-            raise
-        beginning = _beginning(replace(plain, quoted=False))
-    if task == "translation":
-        columns, _ = sides_of_table(beginning, first, second)
-        return replace(plain, first=columns[0], second=columns[1])
-    text, label, _ = choose(beginning, first, second)
-    return replace(plain, first=text, second=label)
 
 
 def chunks(of: Streamed, rows: int = ROWS) -> Iterator[Chunk]:
@@ -134,7 +70,7 @@ def chunks(of: Streamed, rows: int = ROWS) -> Iterator[Chunk]:
 
 
 def _line_chunks(of: Streamed, other: Path, rows: int) -> Iterator[Chunk]:
-    with closing(_lines(of.path)) as one, closing(_lines(other)) as two:
+    with closing(byte_lines(of.path)) as one, closing(byte_lines(other)) as two:
         start, done = 0, 0
         while True:
             block = _block(of, one, two, other, start, rows)
@@ -172,7 +108,7 @@ def _block(
 def _json_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
     held: list[bytes] = []
     start, size, done = 0, 0, 0
-    with closing(_lines(of.path)) as lines:
+    with closing(byte_lines(of.path)) as lines:
         for line in lines:
             held.append(line)
             size += len(line)
@@ -185,12 +121,12 @@ def _json_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
 
 
 def _field_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
-    records = _records(of)
-    _, names = next(records)
+    found = records(of.path, quoted=of.quoted)
+    _, names = next(found)
     at = _columns(of, names)
     held: list[tuple[int, str, str]] = []
     start, size, done = 0, 0, 0
-    for line, row in records:
+    for line, row in found:
         if len(row) != len(names):
             raise DataError(
                 f"{of.path}:{line}: this row has {len(row)} fields, the header has {len(names)} ({listed(names)}); "
@@ -218,42 +154,6 @@ def _columns(of: Streamed, names: list[str]) -> tuple[int, int]:
     return names.index(of.first), names.index(of.second)
 
 
-def _records(of: Streamed) -> Generator[tuple[int, list[str]], None, None]:
-    """The header's names, then each row that is not blank, with the line on which it begins."""
-    limit = csv.field_size_limit(LONGEST)
-    try:
-        with closing(_text_stream(of.path)) as texts:
-            begun = next((text for text in texts if text.strip()), None)
-            if begun is None:
-                raise DataError(f"{of.path}: the file is empty; it needs a header and rows")
-            tabs = format_of(of.path) == ".tsv"
-            delimiter = "\t" if tabs else next((mark for mark in ",;\t" if mark in begun), ",")
-            quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if of.quoted else csv.QUOTE_NONE
-            reader = csv.reader(_again(begun, texts), delimiter=delimiter, quoting=quoting, strict=True)
-            start, named = 1, False
-            while True:
-                try:
-                    row = next(reader)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    raise QuoteError(
-                        f"{of.path}:{start}: the quotes of the row that begins here do not pair up ({reason(error)}); "
-                        'a quote within a quoted field is written twice: ""'
-                    ) from error
-                if row:
-                    yield start, row if named else [name.strip() for name in row]
-                    named = True
-                start = reader.line_num + 1
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _again(begun: str, rest: Iterator[str]) -> Iterator[str]:
-    yield begun
-    yield from rest
-
-
 def _parquet_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -275,115 +175,3 @@ def _parquet_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
                 start = end
     except (OSError, LookupError, ValueError, AttributeError, MemoryError, RuntimeError, pa.ArrowException) as error:
         raise DataError(f"{of.path}: cannot be read as Parquet: {reason(error)}; write it again") from error
-
-
-def _beginning(of: Streamed) -> Table:
-    """The first rows, with all columns."""
-    kind = format_of(of.path)
-    if kind == ".parquet":
-        return _parquet_beginning(of.path)
-    if kind == ".jsonl":
-        with closing(_lines(of.path)) as lines:
-            block = [line for line, _ in zip(lines, range(1000), strict=False)]
-        table = _json_table(of, b"".join(block), 0)
-        if not table.lines:
-            raise DataError(f"{of.path}: the file is empty; it needs a JSON object in each line")
-        return table
-    with closing(_records(of)) as records:
-        _, names = next(records)
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{of.path}:1: two columns are named {shown(name)}; each needs a name of its own")
-    return Table(str(of.path), {name: [] for name in names}, [])
-
-
-def _parquet_beginning(path: Path) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(regular(path)) as file:
-            names = file.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
-            some = next(file.iter_batches(batch_size=10), None)
-            columns = {name: [] if some is None else some[name].to_pylist() for name in names}
-    except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
-        raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
-    return Table(str(path), columns, list(range(1, len(next(iter(columns.values()), [])) + 1)), "row")
-
-
-def _lines(path: Path) -> Generator[bytes, None, None]:
-    """The lines of a file with their ends, the byte-order mark taken off; one that is too long is refused."""
-    with open_bytes(path) as file:
-        number, total = 0, 0
-        try:
-            size = path.stat().st_size
-            while line := file.readline(LONGEST):
-                number += 1
-                total += len(line)
-                if not number % 10_000 or len(line) > BYTES_AT_ONCE:
-                    refuse_bomb(path, size, total)
-                if len(line) == LONGEST and not line.endswith(b"\n"):
-                    raise DataError(
-                        f"{path}:{number}: this line has more than {LONGEST:,} bytes; give one sentence a line"
-                    )
-                yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        except (OSError, EOFError, zlib.error) as error:
-            raise unreadable(path, error) from error
-
-
-def _text_stream(path: Path) -> Generator[str, None, None]:
-    for number, line in enumerate(_lines(path), start=1):
-        yield _decoded(path, line, number)
-
-
-def _text_lines(path: Path, block: bytes, start: int) -> list[str]:
-    r"""The lines of a block, without their ends. Only `\n` ends a line."""
-    text = _decoded(path, block, start + 1)
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-
-
-def _decoded(path: Path, block: bytes, line: int) -> str:
-    try:
-        text = block.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line += block.count(b"\n", 0, error.start)
-        raise DataError(
-            f"{path}:{line}: byte 0x{block[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        ) from error
-    zero = block.find(b"\0")
-    if zero >= 0:
-        line += block.count(b"\n", 0, zero)
-        raise DataError(f"{path}:{line}: there is a NUL byte; save it as plain UTF-8 text")
-    return text
-
-
-def _json_table(of: Streamed, block: bytes, start: int) -> Table:
-    rows: list[dict[str, Any]] = []
-    places: list[int] = []
-    for place, content in enumerate(_text_lines(of.path, block, start), start=start + 1):
-        if content.strip():
-            rows.append(as_object(of.path, place, content))
-            places.append(place)
-    names = list(dict.fromkeys([*(name for row in rows for name in row), *([of.first, of.second] if of.first else [])]))
-    if of.task == "translation" and of.first and any("translation" in row for row in rows):
-        names = [name for name in names if name not in (of.first, of.second)]
-    return Table(str(of.path), {name: [row.get(name, MISSING) for row in rows] for name in names}, places)
-
-
-def is_large(data: Any, target: Any, above: int) -> bool:
-    """Whether these are files of more bytes than that.
-
-    >>> is_large("rotten-tomatoes", None, 0)
-    False
-    """
-    total = 0
-    for given in (data, target):
-        if isinstance(given, str | Path):
-            path = Path(os.path.expanduser(given))
-            try:
-                total += path.stat().st_size * (4 if path.suffix.lower() == ".gz" else 1) if path.is_file() else 0
-            except (OSError, ValueError):
-                return False
-    return total > above

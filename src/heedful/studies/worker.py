@@ -1,8 +1,8 @@
 """Train models of a study and record them: `python -m heedful.studies.worker RUN DEVICE`.
 
 A process of its own, single-threaded: one per core beats two threads, and a script needs no `__main__` guard. Models
-to train come in on standard input, progress goes out on standard output, one JSON object a line. It ends with the
-process that started it.
+to train come in on standard input, progress goes out on standard output, one JSON object a line. Started by
+`studies.pool`, it ends with the process that started it.
 """
 
 import json
@@ -16,7 +16,6 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.studies import classification, translation
-from heedful.studies.orphans import end_with_driver
 from heedful.studies.run import ModelKind, ModelSpec, Run
 from heedful.studies.training import Job, Report
 
@@ -40,7 +39,6 @@ def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Repo
 def main(arguments: list[str]) -> int:
     """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
     run, device = Run(Path(arguments[0])), arguments[1]
-    end_with_driver()
     torch.set_num_threads(1)
 
     def report(line: dict[str, Any]) -> None:

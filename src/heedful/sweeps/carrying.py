@@ -65,10 +65,14 @@ class Arrival:
             file.write(piece)
 
     def settle(self) -> None:
-        """Put what arrived in the place of whatever was there before."""
+        """Put what arrived in the place of whatever was there before; what was set aside there stays."""
         if self._home.exists():
             old = Path(tempfile.mkdtemp(dir=self._home.parent, prefix=f".{self._home.name}.")) / "old"
             os.replace(self._home, old)
+            for aside in old.rglob("*.damaged-*"):
+                kept = self._place() / aside.relative_to(old)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(aside, kept)
             os.replace(self._place(), self._home)
             shutil.rmtree(old.parent, ignore_errors=True)
         else:

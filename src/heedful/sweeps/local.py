@@ -4,11 +4,11 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from typing import IO, Any
 
+from heedful.studies.orphans import driven, watched
 from heedful.sweeps.crew import AttemptError, as_attempt_error
 from heedful.sweeps.order import Order, Report
 
@@ -66,13 +66,13 @@ class _Worker:
     def __init__(self) -> None:
         self._complaints: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed in `end`)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "heedful.sweeps.worker"],
+            watched("heedful.sweeps.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
             text=True,
             encoding="utf-8",
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            env=driven(),
         )
 
     def is_alive(self) -> bool:

@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import HeedfulError
+from heedful.errors import DataError, HeedfulError
+from heedful.files import usable
 from heedful.sweeps.carrying import pieces
 from heedful.sweeps.order import Order, carry_out
 
@@ -109,7 +110,7 @@ def _followed(order: Order, corpora: list[Any]) -> Iterator[dict[str, Any]]:
 def _fetched(order: Order, corpora: list[Any]) -> Any:
     """The data that were sent along, where this node does not have the file."""
     sent = [reference for reference in corpora if reference is not None]
-    if not sent or Path(order.config.data).exists():
+    if not sent or usable(Path(order.config.data), DataError).exists():
         return None
     import ray
 

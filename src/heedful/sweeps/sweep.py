@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import digest
-from heedful.errors import ConfigError, RunError
+from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.files import usable, write_json, write_text
 from heedful.reports.sweep_page import write_sweep_page
 from heedful.studies.grid import Grid, GridPoint
 from heedful.studies.lock import LOCK, held
+from heedful.studies.mending import mend
 from heedful.studies.result import StudyResult
+from heedful.studies.run import Run
 from heedful.studies.study import source_commit
 from heedful.studies.swept import SweepResult, SweptStudy, main_figures
 from heedful.sweeps.crew import AttemptError, Crew
@@ -79,6 +81,7 @@ def _sweep(
         kind: EventKind = "waiting" if result is None else "kept"
         on_event(Event(kind, point.folder, point.place, figures=_in_short(result)))
         if result is None:
+            _mend(_folder(out, point), point, on_event)
             waiting.append(point)
     tried: dict[str, Tried] = {}
     about: dict[str, Any] = {}
@@ -90,6 +93,17 @@ def _sweep(
     _write(swept, out)
     write_json(out / MANIFEST, _manifest(grid, tried, about, time.time() - started))
     return swept
+
+
+def _mend(folder: Path, point: GridPoint, on_event: OnEvent) -> None:
+    """Set aside what is damaged in a study that goes on, here, where its files are: a node may never see them."""
+
+    def tell(notice: str) -> None:
+        on_event(Event("progress", point.folder, point.place, 1, line={"notice": notice}))
+
+    if usable(Run(folder).config_path).exists():
+        with suppress(HeedfulError), held(folder):
+            mend(Run(folder), point.config, tell)
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -30,7 +30,7 @@ def watch(axes: Sequence[str], *, enabled: bool = True) -> Iterator[OnEvent]:
 
             def on_event(event: Event) -> None:
                 board.hear(event)
-                if said := _failure(event):
+                if said := _failure(event) or _notice(event):
                     console.print(Text(said, style="red"), soft_wrap=True)
 
             yield on_event
@@ -121,6 +121,10 @@ def _failure(event: Event) -> str:
     return f"{where}: failed: {event.error}" if event.kind == "failed" else ""
 
 
+def _notice(event: Event) -> str:
+    return f"{event.study}: {event.line['notice']}" if event.line and "notice" in event.line else ""
+
+
 def _print_lines(console: Console) -> OnEvent:
     done: Counter[str] = Counter()
     studies: set[str] = set()
@@ -130,14 +134,12 @@ def _print_lines(console: Console) -> OnEvent:
         with lock:
             studies.add(event.study)
             done[event.kind] += 1
-            said = _failure(event)
+            said = _failure(event) or _notice(event)
             if event.kind in ("kept", "finished"):
                 count = f"{done['kept'] + done['finished']}/{len(studies)}"
                 said = f"{count} {event.study} ({', '.join(event.place)}): {event.kind}, {event.figures}"
             elif event.kind == "started" and event.attempt == 1:
                 said = f"{event.study} ({', '.join(event.place)}): begun"
-            elif (event.line or {}).get("notice"):
-                said = f"{event.study}: {doing(event)}"
             if said:
                 console.print(Text(said), soft_wrap=True)
 

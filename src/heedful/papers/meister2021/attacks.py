@@ -12,6 +12,7 @@ from heedful.model.adversary import Adversary, Attack, DivergenceName, attack_in
 from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS
 from heedful.papers.meister2021.training import (
+    WEIGHTS,
     Report,
     Trained,
     answers,
@@ -51,13 +52,13 @@ class Attacked:
         elif self.kind == "frozen":
             arguments |= {"rate": sizes.frozen_rate}
         name = f"{base.name}-{self.kind}-{self.divergence}-{self.penalty}"
-        return Unit(name, f"{__name__}:attacked", arguments, {"weights": str(weights_of(base, lab))})
+        return Unit(name, f"{__name__}:attacked", arguments, {WEIGHTS: str(weights_of(base, lab))})
 
 
 def attacks(lab: Lab, wanted: Iterable[Attacked]) -> dict[Attacked, list[dict[str, Any]]]:
     """What each kind of adversary came to, seed by seed; bases that are missing are trained first."""
     kinds = dict.fromkeys(wanted)
-    answers(lab, (kind.base for kind in kinds))
+    answers(lab, (kind.base for kind in kinds), weights=True)
     units = {kind: [kind.unit(seed, lab) for seed in range(kind.seeds)] for kind in kinds}
     distinct = {unit.name: unit for each in units.values() for unit in each}
     found = lab.compute(list(distinct.values()))

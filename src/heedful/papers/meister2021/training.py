@@ -17,16 +17,14 @@ from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.corpus import stratified_order
 from heedful.data.jain_wallace import SEED, prepare, word_vectors
 from heedful.data.tokens import EncodedSplit, Vocabulary
-from heedful.errors import DamagedError, RunError
-from heedful.files import write_atomically
 from heedful.model.classifier import AttentionClassifier, predict
 from heedful.model.train import Trainable, train
 from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS, NAMES, Architecture, Corpus, Projection
 from heedful.papers.meister2021.measuring import measure
-from heedful.papers.units import Unit
-from heedful.seals import check, read_sealed, write_sealed
+from heedful.papers.units import Unit, check_beside, write_beside
 
+WEIGHTS = "weights"  # the place of a unit's weights
 Report = Callable[[dict[str, Any]], None]
 
 
@@ -52,7 +50,7 @@ class Trained:
         kind = str(self.projection).replace("(", "").replace(")", "")
         name, function = f"{self.corpus.data}-{self.architecture}-{kind}-{seed}", f"{__name__}:trained_and_measured"
         unit = Unit(name, function, self.arguments(seed, lab))
-        return replace(unit, places={"weights": str(weights_of(unit, lab))})
+        return replace(unit, places={WEIGHTS: str(weights_of(unit, lab))})
 
     def arguments(self, seed: int, lab: Lab) -> dict[str, Any]:
         """Everything that decides what a seed comes to."""
@@ -80,10 +78,13 @@ def weights_of(unit: Unit, lab: Lab) -> Path:
     return lab.work / "weights" / unit.file.replace(".json", ".safetensors")
 
 
-def answers(lab: Lab, wanted: Iterable[Trained]) -> dict[Trained, list[dict[str, Any]]]:
-    """What was measured on each kind of model, seed by seed; all that is missing is trained at once."""
-    kinds = dict.fromkeys(wanted)
-    units = {kind: [kind.unit(seed, lab) for seed in range(kind.corpus.seeds)] for kind in kinds}
+def answers(lab: Lab, wanted: Iterable[Trained], *, weights: bool = False) -> dict[Trained, list[dict[str, Any]]]:
+    """What was measured on each kind of model, seed by seed; all that is missing is trained at once.
+
+    weights: whether they are needed too, so that a model whose weights are gone or damaged is trained again.
+    """
+    kinds, makes = dict.fromkeys(wanted), (WEIGHTS,) if weights else ()
+    units = {kind: [replace(kind.unit(seed, lab), makes=makes) for seed in range(kind.corpus.seeds)] for kind in kinds}
     found = lab.compute([unit for seeds in units.values() for unit in seeds])
     return {kind: [found[unit.name] for unit in seeds] for kind, seeds in units.items()}
 
@@ -125,8 +126,7 @@ def trained_and_measured(
     train_by_epoch(classifier, encoded.train, settings, seed, device, report, at_epoch)
     state = best.pop("state")
     classifier.load_state_dict(state)
-    checksum = write_atomically(Path(weights), lambda path: save_file(state, path))
-    write_sealed(Path(f"{weights}.json"), {"weights": checksum})
+    write_beside(WEIGHTS, Path(weights), lambda path: save_file(state, path))
     sizes = {"train": len(encoded.train), "validation": len(encoded.validation), "test": len(encoded.test)}
     words = encoded.vocabulary.words
     return {
@@ -151,14 +151,8 @@ def build(config: ModelConfig, vocabulary: Vocabulary, vectors: bool, seed: int)
 
 
 def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> AttentionClassifier:
-    """A model that was trained before; a clear error where its weights are gone."""
-    if not Path(weights).is_file():
-        raise RunError(f"{weights}: the base's weights are gone; delete the unit of that name and run again")
-    if (seal := Path(f"{weights}.json")).exists():
-        try:
-            check(Path(weights), read_sealed(seal)["weights"])
-        except DamagedError as error:
-            raise DamagedError(error.path, error.why, "delete it and the unit of that name, and run again") from None
+    """A model that was trained before; a clear error where its weights are gone or damaged."""
+    check_beside(WEIGHTS, Path(weights))
     model = AttentionClassifier(config, len(vocabulary), 2)
     state: dict[str, Tensor] = load_file(weights)
     model.load_state_dict(state)

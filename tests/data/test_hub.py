@@ -1,0 +1,75 @@
+"""What comes from the hub is read only if every file has the size and the checksum that the hub lists."""
+
+import hashlib
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from heedful.data.corpora.entry import HubSource
+from heedful.data.hub import check_files, downloaded, git_checksum
+from heedful.errors import DataError
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+TRAIN, README = b"text,label\nso good,1\nso dull,0\n", b"---\nlicense: mit\n---\n"
+SOURCE = HubSource("someone/texts", "a" * 40)
+
+
+def listed():
+    large = SimpleNamespace(sha256=hashlib.sha256(TRAIN).hexdigest())
+    return [
+        SimpleNamespace(rfilename="train.csv", size=len(TRAIN), lfs=large, blob_id="of the pointer"),
+        SimpleNamespace(rfilename="README.md", size=len(README), lfs=None, blob_id=git_checksum(README)),
+    ]
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A hub whose files lie in a folder."""
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    (folder / "train.csv").write_bytes(TRAIN)
+    (folder / "README.md").write_bytes(README)
+    asked = []
+
+    def info(api, repository, revision, files_metadata):
+        asked.append((repository, revision, files_metadata))
+        return SimpleNamespace(siblings=listed())
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, repo_type, revision: str(folder))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    return SimpleNamespace(folder=folder, asked=asked)
+
+
+def test_files_as_listed_are_read(hub):
+    splits = downloaded(SOURCE)
+    assert splits["train"]["text"][:] == ["so good", "so dull"]
+    assert hub.asked == [("someone/texts", "a" * 40, True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train.csv", TRAIN.replace(b"good", b"gold"), r"train\.csv has not the checksum that the hub lists"),
+        ("README.md", README.replace(b"mit", b"MIT"), r"README\.md has not the checksum that the hub lists"),
+        ("train.csv", TRAIN + b"\n", r"train\.csv has 32 bytes, not 31"),
+        ("train.csv", None, r"train\.csv did not arrive"),
+    ],
+)
+def test_others_are_refused_before_they_are_read(hub, monkeypatch, name, content, message):
+    monkeypatch.setattr("datasets.load_dataset", lambda *arguments: pytest.fail("it was read"))
+    (hub.folder / name).unlink() if content is None else (hub.folder / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"someone/texts at {'a' * 40}: {message}"):
+        downloaded(SOURCE)
+
+
+def test_git_names_files_so(tmp_path):
+    (tmp_path / "a").write_bytes(TRAIN)
+    said = subprocess.run(["git", "hash-object", "a"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert git_checksum(TRAIN) == said.stdout.strip()
+
+
+def test_nothing_listed_is_nothing_wrong(tmp_path):
+    check_files(tmp_path, [], "nothing")
