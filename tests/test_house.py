@@ -13,7 +13,7 @@ from tests.tree import README, SOURCE, tree
 LAYERS = [
     {"errors"},
     {"config", "files", "markup"},
-    {"budgets", "seals"},
+    {"budgets", "seals", "stored"},
     {"data", "measure"},
     {"model"},
     {"theory"},
