@@ -10,8 +10,6 @@ from heedful.errors import MissingExtraError
 from heedful.files import read_json, without_nan, write_json
 
 if TYPE_CHECKING:
-    from dataclasses import Field
-
     import pandas
 
 S = TypeVar("S", bound="Stored")
@@ -31,7 +29,7 @@ class Stored:
     (Found(share=0.5), {'share': None})
     """
 
-    __dataclass_fields__: ClassVar[dict[str, "Field[Any]"]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an estimate of nothing has `None` for its numbers."""
