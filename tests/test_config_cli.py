@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from heedful.api import merged, study_config
+from heedful.asked import merged, study_config
 from heedful.config import digest, to_toml
 from tests.test_cli import command, reviews  # noqa: F401 (fixtures)
 

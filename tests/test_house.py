@@ -13,7 +13,7 @@ from tests.tree import README, SOURCE, tree
 LAYERS = [
     {"errors"},
     {"config", "files", "markup"},
-    {"budgets", "seals"},
+    {"budgets", "seals", "stored"},
     {"data", "measure"},
     {"model"},
     {"theory"},
@@ -24,7 +24,7 @@ LAYERS = [
     {"records"},
     {"reports"},
     {"sweeps"},
-    {"api", "commands", "cli", "doctor", "__init__", "__main__"},
+    {"api", "asked", "commands", "cli", "doctor", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

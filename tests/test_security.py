@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.api import run_name
+from heedful.asked import run_name
 from heedful.data.catalog import check
 from heedful.data.eraser import read_marked
 from heedful.errors import DataError

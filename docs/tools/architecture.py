@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "heedful"
-WIDTH, BOX, TALL, GAP, ROW = 700, 206, 62, 18, 96
+MARGIN, BOX, TALL, GAP, ROW = 8, 206, 62, 18, 96
 FACE = "verbs, command line"
 
 
@@ -20,7 +20,7 @@ def room_of(path):
     """Where a module lives; the modules that people call are one room."""
     inside = path.relative_to(SOURCE)
     room = inside.parts[0] if len(inside.parts) > 1 else inside.stem
-    return FACE if room in ("api", "commands", "cli", "doctor", "__init__", "__main__") else room
+    return FACE if room in ("api", "asked", "commands", "cli", "doctor", "__init__", "__main__") else room
 
 
 def imports():
@@ -93,13 +93,14 @@ def svg():
     """The picture, as SVG that reads on light and dark ground."""
     rooms, roles = imports(), _roles()
     drawn, place = rows(rooms), {}
+    wide = [len(names) * (BOX + GAP) - GAP for names in drawn]
+    width = max(wide) + 2 * MARGIN
     for level, names in enumerate(drawn):
-        wide = len(names) * BOX + (len(names) - 1) * GAP
         for i, name in enumerate(names):
-            place[name] = ((WIDTH - wide) / 2 + i * (BOX + GAP), 16 + level * ROW)
+            place[name] = ((width - wide[level]) / 2 + i * (BOX + GAP), 16 + level * ROW)
     tall = 32 + (len(drawn) - 1) * ROW + TALL
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" role="img" font-family="sans-serif">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {tall}" role="img" font-family="sans-serif">',
         "<title>The rooms of heedful and what they import</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#8a8f98"/></marker></defs>',

@@ -1,13 +1,11 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TaskName, first_seeds, with_overrides
+from heedful.asked import column_settings, label_of, run_name, study_config
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -60,9 +58,9 @@ def study(
 
     named = isinstance(data, str | Path)
     target = settings.pop("target", None)
-    corpus = None if named else open_data(data, **_column_settings(settings))
+    corpus = None if named else open_data(data, **column_settings(settings))
     task = settings.pop("task", None) or task_of(data, target)
-    name = str(data) if named else _name(data)
+    name = data.name if isinstance(data, Corpus | ParallelCorpus) else str(data) if named else "dataset"
     config = study_config(name, budget=budget, seeds=seeds, task=task, target=target and str(target), **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
     with show_progress(enabled=progress) as (shown, on_stage), tracking(track, folder, config) as tracked:
@@ -141,7 +139,7 @@ def preflight(
             return run_streamed(
                 streamed(data, target, task=task, **columns), chosen, on_progress=on_progress, **settings
             )
-    return run_preflight(open_data(data, target, **_column_settings(settings)), **settings)
+    return run_preflight(open_data(data, target, **column_settings(settings)), **settings)
 
 
 def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:
@@ -202,7 +200,7 @@ def audit(
     from heedful.studies.progress import show_progress
 
     clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
-    of, on = _label_of(model), "its validation texts" if data is None else _label_of(data)
+    of, on = label_of(model), "its validation texts" if data is None else label_of(data)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(of)}")
     with (
         open_request(
@@ -344,75 +342,6 @@ def claims(budget: str | None = None, *, results: Path | str = "results") -> "li
     return ledger(budget, Path(results))
 
 
-def study_config(
-    data: str,
-    *,
-    budget: str = "quick",
-    seeds: int | tuple[int, ...] | None = None,
-    task: TaskName | None = None,
-    **settings: Any,
-) -> StudyConfig:
-    """The preset of a budget with the given settings changed; a mapping changes only what it names.
-
-    >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
-    ((0, 1, 2), (0, 10, 50, 60))
-    """
-    chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
-    preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
-    return with_overrides(preset, seeds=chosen, **settings)
-
-
-def merged(file: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
-    """The settings of a file, overridden by those given that are not `None`, tables within it likewise.
-
-    >>> merged({"train": {"steps": 9, "batch_size": 2}}, train={"steps": 5}, text=None)
-    {'train': {'steps': 5, 'batch_size': 2}}
-    """
-    both = dict(file or {})
-    for key, value in given.items():
-        if isinstance(value, Mapping):
-            value = merged(both.get(key), **value) or None
-        if value is not None:
-            both[key] = value
-    return both
-
-
-def task_named(name: str | None) -> TaskName | None:
-    """A task by its name; an error that lists them where there is no such task.
-
-    >>> task_named("translation")
-    'translation'
-    """
-    for task in get_args(TaskName):
-        if name == task:
-            return task  # type: ignore[no-any-return]
-    if name is not None:
-        raise ConfigError(f"task {name!r} is not one of {', '.join(get_args(TaskName))}")
-    return None
-
-
-def place_named(name: str) -> "Place":
-    """Where work is done, by its name.
-
-    >>> place_named("ray")
-    'ray'
-    """
-    if name == "local":
-        return "local"
-    if name == "ray":
-        return "ray"
-    raise ConfigError(f"--on {name!r} is not one of local, ray")
-
-
-def run_name(data: str) -> str:
-    """A folder name for a corpus or file: its name without folder and endings, and never a way out of the folder.
-
-    >>> run_name("some/where/reviews.csv.gz"), run_name("sst"), run_name("../.."), run_name("a\\0b:c")
-    ('reviews', 'sst', 'study', 'a-b-c')
-    """
-    return re.sub(r"[^\w+&()\[\] -]", "-", Path(data).name.split(".")[0])[:100].strip() or "study"
-
-
 def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
     """Whether files are counted piece by piece: if asked for, or if they are large."""
     from heedful.data.readers import format_of
@@ -420,23 +349,5 @@ def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
 
     files = isinstance(data, str | Path) and (target is not None or format_of(Path(data)) is not None)
     if not files and (asked or implied):
-        raise ConfigError(f"only files are counted piece by piece, not {_label_of(data)!r}; leave out --stream")
+        raise ConfigError(f"only files are counted piece by piece, not {label_of(data)!r}; leave out --stream")
     return files and (asked if asked is not None else implied or is_large(data, target, LARGE))
-
-
-def _column_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings
-    }
-
-
-def _name(data: Any) -> str:
-    return data.name if isinstance(data, Corpus | ParallelCorpus) else "dataset"
-
-
-def _label_of(thing: Any) -> str:
-    """What a model or data are called in an audit."""
-    if isinstance(thing, str | Path):
-        return str(thing)
-    named = getattr(getattr(thing, "config", None), "_name_or_path", "") or getattr(thing, "name", "")
-    return str(named) or type(thing).__name__

@@ -1,6 +1,5 @@
 """The command line: arguments in, one function called, words or JSON out."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ import typer
 
 from heedful.commands import audit, data, doctor, papers, runs, sweep, tokens
 from heedful.commands.configurable import configurable
+from heedful.commands.shared import BUDGETS, PLACES, TASKS, completing, print_json
 
 app = typer.Typer(
     name="heedful",
@@ -36,18 +36,6 @@ def _corpora(incomplete: str) -> list[str]:
     return [name for name in (*CATALOG, "multi30k", *TASKS) if name.startswith(incomplete)]
 
 
-def _budgets(incomplete: str) -> list[str]:
-    return [name for name in ("smoke", "quick", "paper") if name.startswith(incomplete)]
-
-
-def _places(incomplete: str) -> list[str]:
-    return [name for name in ("local", "ray") if name.startswith(incomplete)]
-
-
-def _trackers(incomplete: str) -> list[str]:
-    return [name for name in ("tensorboard", "mlflow") if name.startswith(incomplete)]
-
-
 Data = Annotated[
     str,
     typer.Argument(
@@ -57,7 +45,10 @@ Data = Annotated[
 Target = Annotated[
     str | None, typer.Argument(metavar="[TARGET]", help="The other side of a parallel corpus of two text files.")
 ]
-Task = Annotated[str | None, typer.Option(help="classification or translation, where the data do not say.")]
+Task = Annotated[
+    str | None,
+    typer.Option(help="classification or translation, where the data do not say.", autocompletion=completing(TASKS)),
+]
 Text = Annotated[str | None, typer.Option(help="The column that holds the text.")]
 Label = Annotated[str | None, typer.Option(help="The column that holds the label.")]
 Lower = Annotated[bool | None, typer.Option("--lower/--no-lower", help="Lower-case the text.")]
@@ -94,7 +85,10 @@ def study(
     test: Annotated[str | None, typer.Option(help="Your own test file.")] = None,
     lower: Lower = None,
     budget: Annotated[
-        str, typer.Option(help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=_budgets)
+        str,
+        typer.Option(
+            help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=completing(BUDGETS)
+        ),
     ] = "quick",
     seeds: Annotated[int | None, typer.Option(min=2, help="How many random seeds.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, instead of the budget's.")] = None,
@@ -105,7 +99,10 @@ def study(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
     track: Annotated[
         list[str] | None,
-        typer.Option(help="tensorboard, mlflow or mlflow:URI; may be repeated.", autocompletion=_trackers),
+        typer.Option(
+            help="tensorboard, mlflow or mlflow:URI; may be repeated.",
+            autocompletion=completing(("tensorboard", "mlflow")),
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the settings, the models, the expected time and disk; run nothing.")
@@ -115,13 +112,13 @@ def study(
 ) -> None:
     """Train the models of a study, record attention through training, measure, and write a report."""
     # beyond: what a file may say for which there is no option, such as [model].
-    from heedful import api
+    from heedful import api, asked
 
-    settings = api.merged(
+    settings = asked.merged(
         beyond,
         seeds=seeds,
         target=target,
-        task=api.task_named(task),
+        task=asked.task_named(task),
         train={"steps": steps, "learning_rate": learning_rate},
         max_length=max_length,
         text=text,
@@ -135,7 +132,7 @@ def study(
         return
     result = api.study(
         data,
-        out=(folder := out or api.RUNS / api.run_name(data)),
+        out=(folder := out or api.RUNS / asked.run_name(data)),
         budget=budget,
         jobs=jobs,
         device=device,
@@ -143,7 +140,7 @@ def study(
         **settings,
     )
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
         return
     from heedful.reports.terminal import print_study
     from heedful.studies.run import Run
@@ -152,12 +149,12 @@ def study(
 
 
 def _plan(data: str, settings: dict[str, Any], jobs: int | None, device: str, as_json: bool) -> None:
-    from heedful.api import study_config
+    from heedful.asked import study_config
     from heedful.studies.rehearsal import rehearse
 
     plan = rehearse(study_config(data, **settings), jobs=jobs, device=device)
     if as_json:
-        _print_json(plan.to_dict())
+        print_json(plan.to_dict())
         return
     from heedful.reports.plan import print_plan
 
@@ -180,17 +177,21 @@ def preflight(
     ] = None,
     max_types: Annotated[int | None, typer.Option(min=1, help="Words kept on each side of what is streamed.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Chunks counted at a time; one per core if left out.")] = None,
-    on: Annotated[str, typer.Option(help="Where chunks are counted: local or ray.", autocompletion=_places)] = "local",
-    address: Annotated[str | None, typer.Option(help="Of a Ray cluster; Ray's own choice if left out.")] = None,
+    on: Annotated[
+        str, typer.Option(help="Where chunks are counted: local or ray.", autocompletion=completing(PLACES))
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="The Ray cluster: HOST:PORT, or auto; one of this machine if left out.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say, without training, whether the data have anything for attention to learn from."""
-    from heedful import api
+    from heedful import api, asked
 
     result = api.preflight(
         data,
         target=target,
-        task=api.task_named(task),
+        task=asked.task_named(task),
         text=text,
         label=label,
         lower=lower,
@@ -199,12 +200,12 @@ def preflight(
         stream=stream,
         max_types=max_types,
         jobs=jobs,
-        on=api.place_named(on),
+        on=asked.place_named(on),
         address=address,
         progress=True,
     )
     if as_json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
         return
     from heedful.reports.terminal import print_preflight
 
@@ -235,10 +236,6 @@ def report(
 for _command in (*app.registered_commands, *data.app.registered_commands):
     if _command.callback is not None:
         _command.callback = configurable(_command.callback)
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from heedful.api import place_named
+from heedful.asked import place_named
 from heedful.errors import ConfigError, DataError
 from heedful.studies.spreading import spread
 from tests.studies.doubling import double

@@ -1,14 +1,11 @@
 """What an audit came to: frozen dataclasses that save, load, and turn into tables."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful import markup
-from heedful.config import from_mapping
-from heedful.errors import MissingExtraError
-from heedful.files import read_json, without_nan, write_json
 from heedful.measure.uncertainty import Estimate
+from heedful.stored import Stored, frame
 from heedful.studies.result import Verdict
 
 if TYPE_CHECKING:
@@ -80,7 +77,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Stored):
     """Everything an audit measured; `result.json` is this and nothing else.
 
     wordless: passages that had nothing to explain and were left out. cut: passages that lost pieces to truncation, and
@@ -121,27 +118,9 @@ class AuditResult:
             raise KeyError(f"{quantity} of {of!r} against {against!r} was not measured; there are {', '.join(known)}")
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
-        write_json(Path(path), self.to_dict())
-
-    @classmethod
-    def load(cls, path: Path | str) -> "AuditResult":
-        """Read what `save` wrote."""
-        return from_mapping(cls, read_json(Path(path)), where=str(path))
-
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per score."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
-        return pandas.DataFrame([score_row(score) for score in self.scores])
+        return frame([score_row(score) for score in self.scores])
 
     def _repr_html_(self) -> str:
         rows = [score_row(score) for score in self.scores]

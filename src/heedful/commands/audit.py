@@ -1,6 +1,5 @@
 """`heedful audit`: can this model's attention be trusted as an explanation?"""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -8,21 +7,10 @@ from typing import Annotated
 
 import typer
 
+from heedful.commands.shared import TASKS, completing, print_json
+
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
-TASKS = ("classification", "translation")
-
-
-def _splits(incomplete: str) -> list[str]:
-    return [name for name in SPLITS if name.startswith(incomplete)]
-
-
-def _tasks(incomplete: str) -> list[str]:
-    return [name for name in TASKS if name.startswith(incomplete)]
-
-
-def _queries(incomplete: str) -> list[str]:
-    return [name for name in QUERIES if name.startswith(incomplete)]
 
 
 def audit(
@@ -40,19 +28,19 @@ def audit(
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="translation, where one table holds sentence pairs.", autocompletion=_tasks),
+        typer.Option(help="translation, where one table holds sentence pairs.", autocompletion=completing(TASKS)),
     ] = None,
     text: Annotated[str | None, typer.Option(help="The column that holds the text.")] = None,
     label: Annotated[str | None, typer.Option(help="The column that holds the label.")] = None,
     split: Annotated[
-        str | None, typer.Option(help="train, validation or test (if there is one).", autocompletion=_splits)
+        str | None, typer.Option(help="train, validation or test (if there is one).", autocompletion=completing(SPLITS))
     ] = None,
     labels: Annotated[str | None, typer.Option(help="The model's name for each label: data=model,…")] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="How many texts, drawn at random; all if left out.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample and of everything random.")] = 0,
     query: Annotated[
         str | None,
-        typer.Option(help="Whose attention explains: first, last or mean of all.", autocompletion=_queries),
+        typer.Option(help="Whose attention explains: first, last or mean of all.", autocompletion=completing(QUERIES)),
     ] = None,
     headline: Annotated[str | None, typer.Option(help='The map that readers see, such as "layer 2 head 1".')] = None,
     include_special: Annotated[bool, typer.Option(help="Explain by words such as [CLS] too.")] = False,
@@ -66,9 +54,9 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Say, with numbers and a plain verdict, whether a model's attention may be shown as an explanation."""
-    from heedful import api
+    from heedful import api, asked
 
-    folder = out or api.RUNS / f"audit-{api.run_name(model)}"
+    folder = out or api.RUNS / f"audit-{asked.run_name(model)}"
     result = api.audit(
         model,
         data,
@@ -88,7 +76,7 @@ def audit(
         integrated_steps=integrated_steps,
     )
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(result.to_dict())
         return
     from heedful.reports.audit_terminal import print_audit
 

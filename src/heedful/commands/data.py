@@ -1,10 +1,11 @@
 """`heedful data`: list, show, check and fetch named corpora. Arguments and tables only."""
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+
+from heedful.commands.shared import print_json
 
 app = typer.Typer(help="List, describe, check and fetch the named corpora.", no_args_is_help=True)
 
@@ -32,7 +33,7 @@ def list_(as_json: Json = False) -> None:
     ]
     rows += [facts for name in ("multi30k", *TASKS) if (facts := describe(name)) is not None]
     if as_json:
-        return _print_json(rows)
+        return print_json(rows)
     columns = ("name", "title", "task", "here")
     _print_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
 
@@ -48,7 +49,7 @@ def show(name: Name, as_json: Json = False) -> None:
             data = open_data(name)
             facts["splits"] = {split: len(getattr(data, split)) for split in ("train", "validation", "test")}
             facts |= {"decisions": list(data.decisions), "digest": data.digest()}
-        return _print_json(facts) if as_json else _print_facts(name, facts)
+        return print_json(facts) if as_json else _print_facts(name, facts)
     found = entry(name)
     facts = {
         "name": found.name,
@@ -72,7 +73,7 @@ def show(name: Name, as_json: Json = False) -> None:
         facts["decisions"] = list(corpus.decisions)
         facts["digest"] = corpus.digest()
     if as_json:
-        return _print_json(facts)
+        return print_json(facts)
     return _print_facts(name, {key: value for key, value in facts.items() if key not in ("files", "rules")})
 
 
@@ -86,10 +87,10 @@ def check(name: Name, as_json: Json = False) -> None:
     if describe(name) is not None:
         data = open_data(name)  # reads every file against its checksum, or generates anew
         facts = {"name": name, "ok": True, "digest": data.digest()}
-        return _print_json(facts) if as_json else _print_facts(name, facts)
+        return print_json(facts) if as_json else _print_facts(name, facts)
     result = checked(name)
     if as_json:
-        _print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
+        print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
     else:
         rows = [[file.path, file.status, f"{file.bytes:,}"] for file in result.files]
         _print_table(("file", "status", "bytes"), rows)
@@ -126,10 +127,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ("\n" if any(len(item) > 40 for item in value) else ", ").join(value)
     return "–" if value is None else str(value)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_table(columns: tuple[str, ...], rows: list[list[str]]) -> None:

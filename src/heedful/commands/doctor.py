@@ -1,9 +1,10 @@
 """`heedful doctor`: is everything here?"""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from heedful.commands.shared import print_json
 
 if TYPE_CHECKING:
     from heedful.doctor import Examination
@@ -17,7 +18,7 @@ def doctor(
 
     found = examine()
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
+        print_json(found.to_dict())
     else:
         _print(found)
     if not found.healthy:

@@ -1,25 +1,20 @@
 """`heedful reproduce` and `heedful claims`: the papers, from the command line."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.commands.shared import BUDGETS, completing, print_json
+
 if TYPE_CHECKING:
     from heedful.papers.results import Result
-
-BUDGETS = ("smoke", "quick", "paper")
 
 
 def _papers(incomplete: str) -> list[str]:
     from heedful.papers.library import KEYS
 
     return [key for key in KEYS if key.startswith(incomplete)]
-
-
-def _budgets(incomplete: str) -> list[str]:
-    return [name for name in BUDGETS if name.startswith(incomplete)]
 
 
 def _experiments(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -40,7 +35,10 @@ def reproduce(
         typer.Argument(metavar="[TABLE]…", help="table2, figure3, … or all.", autocompletion=_experiments),
     ] = None,
     budget: Annotated[
-        str, typer.Option(help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=_budgets)
+        str,
+        typer.Option(
+            help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=completing(BUDGETS)
+        ),
     ] = "quick",
     results: Results = Path("results"),
     work: Annotated[Path, typer.Option(help="Where trained models and other long work are kept.")] = Path(
@@ -75,7 +73,7 @@ def reproduce(
 
         from heedful.files import without_nan
 
-        typer.echo(json.dumps([without_nan(asdict(result)) for result in made], indent=1, ensure_ascii=False))
+        print_json([without_nan(asdict(result)) for result in made])
         return
     _print(made)
     for path in written:
@@ -85,7 +83,9 @@ def reproduce(
 def claims(
     budget: Annotated[
         str | None,
-        typer.Option(help="The budget whose results count; the largest there is if left out.", autocompletion=_budgets),
+        typer.Option(
+            help="The budget whose results count; the largest there is if left out.", autocompletion=completing(BUDGETS)
+        ),
     ] = None,
     results: Results = Path("results"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the ledger as JSON, and nothing else.")] = False,
@@ -95,7 +95,7 @@ def claims(
 
     entries = api.claims(budget, results=results)
     if as_json:
-        typer.echo(json.dumps([entry.to_dict() for entry in entries], indent=1, ensure_ascii=False, allow_nan=False))
+        print_json([entry.to_dict() for entry in entries])
         return
     from heedful.reports.claims import print_claims
 

@@ -1,10 +1,11 @@
 """`heedful runs` and `heedful query`: finding things again, from the command line."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from heedful.commands.shared import completing, print_json
 
 if TYPE_CHECKING:
     from heedful.records.query import Answer
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "parquet")
 
 Folder = Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Below which to look.")]
-
-
-def _formats(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def runs(
@@ -27,7 +24,7 @@ def runs(
 
     found = api.runs(folder)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(found.to_dict())
         return
     from heedful.reports.runs_terminal import print_runs
 
@@ -40,7 +37,7 @@ def query(
     ] = None,
     folder: Folder = Path("runs"),
     form: Annotated[
-        str, typer.Option("--format", help="table, csv, json or parquet.", autocompletion=_formats)
+        str, typer.Option("--format", help="table, csv, json or parquet.", autocompletion=completing(FORMATS))
     ] = "table",
     out: Annotated[Path | None, typer.Option(help="Write to this .csv, .json or .parquet file.")] = None,
     columns: Annotated[

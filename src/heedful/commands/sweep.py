@@ -1,21 +1,16 @@
 """`heedful sweep`: a grid of studies, on this machine or on a Ray cluster."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-PLACES = ("local", "ray")
-
-
-def _places(incomplete: str) -> list[str]:
-    return [name for name in PLACES if name.startswith(incomplete)]
+from heedful.commands.shared import PLACES, completing, print_json
 
 
 def sweep(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="A TOML file with the tables [base] and [grid].")],
-    on: Annotated[str, typer.Option(help="local or ray.", autocompletion=_places)] = "local",
+    on: Annotated[str, typer.Option(help="local or ray.", autocompletion=completing(PLACES))] = "local",
     address: Annotated[
         str | None,
         typer.Option(help="The Ray cluster: HOST:PORT, or auto; one of this machine if left out."),
@@ -35,9 +30,9 @@ def sweep(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
     """Carry out every study of a grid that is not finished yet; exit code 1 where one failed."""
-    from heedful import api
+    from heedful import api, asked
 
-    folder = out or api.RUNS / api.run_name(str(grid))
+    folder = out or api.RUNS / asked.run_name(str(grid))
     result = api.sweep(
         grid,
         on=on,
@@ -51,7 +46,7 @@ def sweep(
         device=device,
     )
     if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(result.to_dict())
     else:
         from heedful.reports.sweep_terminal import print_sweep
 

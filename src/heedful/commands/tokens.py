@@ -1,10 +1,11 @@
 """`heedful tokens`: the words of a trained model, from the command line."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from heedful.commands.shared import completing, print_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,22 +15,16 @@ SORTS = ("frequency", "occurrences", "association", "polarity", "score", "weight
 CLASSES = ("positive", "negative", "neutral", "none")
 
 
-def _sorts(incomplete: str) -> list[str]:
-    return [name for name in SORTS if name.startswith(incomplete)]
-
-
-def _classes(incomplete: str) -> list[str]:
-    return [name for name in CLASSES if name.startswith(incomplete)]
-
-
 def tokens(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")],
     sort: Annotated[
-        str, typer.Option(help=f"{', '.join(SORTS)}: the largest first.", autocompletion=_sorts)
+        str, typer.Option(help=f"{', '.join(SORTS)}: the largest first.", autocompletion=completing(SORTS))
     ] = "weight",
     kind: Annotated[
         str | None,
-        typer.Option("--class", help="positive, negative, neutral, none, or a label.", autocompletion=_classes),
+        typer.Option(
+            "--class", help="positive, negative, neutral, none, or a label.", autocompletion=completing(CLASSES)
+        ),
     ] = None,
     min_count: Annotated[int, typer.Option(min=0, help="Times a word must occur in training texts.")] = 5,
     top: Annotated[int | None, typer.Option(min=1, help=f"How many; {SHOWN} in a terminal, all otherwise.")] = None,
@@ -48,7 +43,7 @@ def tokens(
         _write(wanted, out)
         typer.echo(out, err=as_json)
     if as_json:
-        _print_json({"run": str(run), "rules": RULES, "tokens": wanted.to_dicts()})
+        print_json({"run": str(run), "rules": RULES, "tokens": wanted.to_dicts()})
     elif out is None:
         _print(chosen.head(top or SHOWN), len(chosen), RULES)
 
@@ -99,7 +94,3 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))

@@ -14,9 +14,10 @@ from heedful.audits.followed_run import FollowedRun
 from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig, digest
 from heedful.errors import HeedfulError, RunError
-from heedful.files import read_json, usable, without_nan, write_json
+from heedful.files import read_json, usable
 from heedful.papers.library import KEYS
 from heedful.papers.results import Result, load
+from heedful.stored import Stored
 from heedful.studies.lock import holder
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
@@ -80,7 +81,7 @@ class FoundRun:
 
 
 @dataclass(frozen=True)
-class RunList(Tabular):
+class RunList(Stored, Tabular):
     """Every run below a folder, the latest last."""
 
     folder: str
@@ -89,15 +90,6 @@ class RunList(Tabular):
     def to_arrow(self) -> pa.Table:
         """One row per run."""
         return arrow_table([asdict(run) for run in self.runs], SCHEMA)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
-        write_json(Path(path), self.to_dict())
 
 
 def list_runs(folder: Path | str) -> RunList:

@@ -114,18 +114,6 @@ def rank(
     return result
 
 
-def co_occurrence(sources: Sentences, targets: Sentences) -> sparse.csr_array:
-    """The count table C by one sparse matrix product (snell2021, Eq. 16): (occurrences / L)ᵀ · occurrences.
-
-    >>> co_occurrence([[0, 1], [0, 2]], [[0, 1], [0, 2]]).toarray()
-    array([[1. , 0.5, 0.5],
-           [0.5, 0.5, 0. ],
-           [0.5, 0. , 0.5]])
-    """
-    first, second = pairs_of(sources, targets)
-    return sparse.csr_array(_shares(first).T @ _occurrences(second))
-
-
 def _occurrences(ids: Ids) -> sparse.csr_array:
     parts = np.ones(len(ids.values)), ids.values, ids.offsets
     counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)

@@ -1,14 +1,11 @@
 """What a study came to: frozen dataclasses that save, load, and turn into tables."""
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from heedful import markup
-from heedful.config import from_mapping
-from heedful.errors import MissingExtraError
-from heedful.files import read_json, without_nan, write_json
 from heedful.measure.uncertainty import Estimate
+from heedful.stored import Stored, frame
 
 if TYPE_CHECKING:
     import pandas
@@ -98,7 +95,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class StudyResult:
+class StudyResult(Stored):
     """Everything a study measured; `result.json` is this and nothing else."""
 
     task: str
@@ -124,27 +121,9 @@ class StudyResult:
         known = sorted({row.name for row in self.agreements})
         raise KeyError(f"{name!r} ({convention}) is not among {known}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
-        write_json(Path(path), self.to_dict())
-
-    @classmethod
-    def load(cls, path: Path | str) -> "StudyResult":
-        """Read what `save` wrote."""
-        return from_mapping(cls, read_json(Path(path)), where=str(path))
-
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per agreement and convention."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
-        return pandas.DataFrame([agreement_row(row) for row in self.agreements])
+        return frame([agreement_row(row) for row in self.agreements])
 
     def _repr_html_(self) -> str:
         rows = [agreement_row(row) for row in self.agreements]

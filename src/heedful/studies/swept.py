@@ -1,15 +1,15 @@
 """What a sweep came to: every study of the grid with its main figures, or with the reason why it has none."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from heedful.config import from_mapping
 from heedful.errors import RunError
-from heedful.files import read_json, usable, without_nan, write_json
+from heedful.files import usable
 from heedful.measure.uncertainty import Estimate
+from heedful.stored import Stored
 from heedful.studies.grid import Axis
 from heedful.studies.result import StudyResult
 from heedful.studies.tabular import Tabular, arrow_table
@@ -56,7 +56,7 @@ class SweptStudy:
 
 
 @dataclass(frozen=True)
-class SweepResult(Tabular):
+class SweepResult(Stored, Tabular):
     """Everything a sweep found, in the order of its grid; `result.json` is this and nothing else."""
 
     axes: tuple[Axis, ...]
@@ -81,22 +81,12 @@ class SweepResult(Tabular):
             schema |= dict.fromkeys((key, f"{key} low", f"{key} high"), pa.float64())
         return arrow_table([self._row(study, keys) for study in self.studies], schema)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
-        write_json(Path(path), self.to_dict())
-
     @classmethod
     def load(cls, path: Path | str) -> "SweepResult":
         """Read what `save` wrote."""
-        path = Path(path)
-        if not usable(path).exists():
+        if not usable(Path(path)).exists():
             raise RunError(f"{path}: no such file; the sweep has not come to an end")
-        return from_mapping(cls, read_json(path), where=str(path))
+        return super().load(path)
 
     def _row(self, study: SweptStudy, keys: list[str]) -> dict[str, Any]:
         row: dict[str, Any] = dict(zip((axis.name for axis in self.axes), study.place, strict=True))

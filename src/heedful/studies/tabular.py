@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from heedful.errors import ConfigError, MissingExtraError
+from heedful.errors import ConfigError
 from heedful.files import without_nan, write_atomically, write_text
+from heedful.stored import frame
 
 if TYPE_CHECKING:
     import pandas
@@ -42,11 +43,7 @@ class Tabular(ABC):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """As a pandas frame."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
-        return pandas.DataFrame(self.to_rows(), columns=self.to_arrow().column_names)
+        return frame(self.to_rows(), self.to_arrow().column_names)
 
     def save_table(self, path: Path | str) -> None:
         """Write the table to a .parquet, .csv or .json file, whole or not at all."""

@@ -9,7 +9,6 @@ from heedful.papers.meister2021.correlations import find_figure1, find_figure3, 
 from heedful.papers.meister2021.entropies import find_figure2, find_length, find_table1, find_table2
 from heedful.papers.meister2021.statistics import find_table3
 
-KEY = "meister2021"
 TITLE = "Is Sparse Attention more Interpretable? (Meister, Lazov, Augenstein, Cotterell 2021)"
 
 

@@ -11,7 +11,6 @@ from heedful.papers.snell2021.studies import study_of
 from heedful.papers.snell2021.theory import SEEDS, find_eq53, find_optimal
 from heedful.papers.snell2021.trends import LONGEST, find_between_seeds, find_figure2, find_rise_and_fall
 
-KEY = "snell2021"
 TITLE = "Approximating How Single Head Attention Learns (Snell, Zhong, Klein, Steinhardt 2021)"
 
 

@@ -5,7 +5,6 @@ from heedful.papers.sunlu2020 import flow, pictures, weights
 from heedful.papers.sunlu2020.accuracies import find_accuracies, find_statistics
 from heedful.papers.sunlu2020.budgets import BUDGETS
 
-KEY = "sunlu2020"
 TITLE = "Understanding Attention for Text Classification (Sun, Lu 2020)"
 
 
