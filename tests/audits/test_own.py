@@ -92,3 +92,20 @@ def test_a_study_of_translation_is_refused(smoke_run, tmp_path):
     config.write_text(config.read_text().replace('task = "classification"', 'task = "translation"'))
     with pytest.raises(RunError, match="a study of translation"):
         open_run(run)
+
+
+def test_texts_asked_about_again_and_again_are_read_once_but_never_out_of_date():
+    """Equal rows, equal inputs: the same states; after a change of a parameter, new ones."""
+    torch.manual_seed(0)
+    model = AttentionClassifier(ModelConfig(embedding=5, hidden=3), vocabulary=9, classes=2).eval()
+    network, reads = classifier_network(model), []
+    model.encoder.register_forward_pre_hook(lambda module, given: reads.append(len(given[0])))
+    embedded = network.embed(torch.tensor([[4, 5, 6], [4, 5, 6], [7, 8, 4]])).detach()
+    for change in (None, lambda layer, alpha: alpha, lambda layer, alpha: alpha):
+        hidden = network.run(embedded, change=change).hidden[0]
+        torch.testing.assert_close(hidden, network.run(embedded).hidden[0])
+    assert reads == [3, 3, 2, 3, 3]
+    with torch.no_grad():
+        model.encoder.forwards[0].weight_ih_l0.mul_(2.0)
+    changed = network.run(embedded, change=lambda layer, alpha: alpha).hidden[0]
+    torch.testing.assert_close(changed, network.run(embedded).hidden[0])

@@ -10,6 +10,7 @@ import numpy as np
 from heedful.audits.aligning import alignment_errors, output_words
 from heedful.audits.asking import Subject
 from heedful.audits.estimating import Table, chance, contrasts, scores
+from heedful.audits.integrating import can_integrate, why_not
 from heedful.audits.maps import asked
 from heedful.audits.measuring import Examination, Part
 from heedful.audits.parts import fingerprint, measured
@@ -49,6 +50,9 @@ def run_audit(
     usable = [passage for passage in passages if passage.pieces and asked(passage).any()]
     if not usable:
         raise DataError(f"none of {len(passages)} passages has a word to explain")
+    left_out = () if can_integrate() or not settings.integrated_steps else (why_not(),)
+    for sentence in left_out:
+        on_progress({"model": "audit", "notice": sentence})
     drawn = _sample(usable, settings)
     examination = _examination(subject, drawn, settings, rationales)
     marked = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
@@ -66,7 +70,11 @@ def run_audit(
     if links is not None:
         errors = alignment_errors(read, table.numbers, links, output_words(usable), settings)
     result = replace(
-        _result(examination, read, parts, table, errors), model=model, data=data, wordless=len(passages) - len(usable)
+        _result(examination, read, parts, table, errors),
+        model=model,
+        data=data,
+        wordless=len(passages) - len(usable),
+        left_out=left_out,
     )
     result.save(out / "result.json")
     return result
@@ -118,6 +126,7 @@ def _key(examination: Examination) -> str:
             "labels": examination.subject.reader.labels,
             "rationales": {text: np.asarray(marked, dtype=bool).tolist() for text, marked in rationales.items()},
             "percent": examination.percent,
+            "integrates": can_integrate(),
         }
     )
 

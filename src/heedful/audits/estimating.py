@@ -12,7 +12,9 @@ from heedful.audits.names import (
     GRADIENT,
     HIDDEN,
     HIDDEN_DELETION,
+    HIDDEN_INTEGRATED,
     HIDDEN_PRODUCT,
+    INTEGRATED,
     PRODUCT,
     RANDOM,
     is_hidden,
@@ -31,7 +33,12 @@ from heedful.measure.uncertainty import (
     paired_permutation,
 )
 
-STATES = {HIDDEN: GRADIENT, HIDDEN_PRODUCT: PRODUCT, HIDDEN_DELETION: DELETION}  # beside the same of the inputs
+STATES = {  # beside the same of the inputs
+    HIDDEN: GRADIENT,
+    HIDDEN_PRODUCT: PRODUCT,
+    HIDDEN_INTEGRATED: INTEGRATED,
+    HIDDEN_DELETION: DELETION,
+}
 INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
 
 

@@ -1,4 +1,4 @@
-"""Which words a prediction depends on, by four accounts; and on which hidden states, by three."""
+"""Which words a prediction depends on, by four accounts; and on which hidden states, by the same four."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,22 +8,21 @@ import torch
 from torch import Tensor
 
 from heedful.audits.asking import Batch, Numbers, Subject, chosen, numbers
+from heedful.audits.integrating import can_integrate, hidden_integrated, integrated
 from heedful.audits.maps import asked, shares
 from heedful.audits.names import (
     DELETION,
     GRADIENT,
     HIDDEN,
     HIDDEN_DELETION,
+    HIDDEN_INTEGRATED,
     HIDDEN_PRODUCT,
     INTEGRATED,
     PRODUCT,
 )
 from heedful.audits.passage import Passage
 from heedful.audits.unseeing import hidden_leave_one_out
-from heedful.errors import MissingExtraError
 from heedful.measure.importance_batch import Importance
-from heedful.measure.importance_captum import integrated_gradients
-from heedful.measure.importance_forward import Forward
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,10 @@ def importances(
 
     and of the states that each layer's attention reads:
 
-    hidden gradient          Σ ‖∂ŷ/∂h‖₂
-    hidden gradient × state  |Σ h · ∂ŷ/∂h|
-    hidden leave one out     |ŷ − ŷ with the word hidden from attention|, of `layer` alone, where that can be done
+    hidden gradient              Σ ‖∂ŷ/∂h‖₂
+    hidden gradient × state      |Σ h · ∂ŷ/∂h|
+    hidden integrated gradients  |Σ ∫ (h − h⁰) · ∂ŷ/∂h|, h⁰ of embeddings of 0; of `layer` alone, where that can be done
+    hidden leave one out         |ŷ − ŷ with the word hidden from attention|, of `layer` alone, where that can be done
     """
 
     def share(rows: Sequence[Numbers]) -> Importance:
@@ -65,14 +65,18 @@ def importances(
 
     found = subject.ask(passages, lambda batch: _gradients(subject, batch), gradients=True)
     inputs = {GRADIENT: share([row[0] for row in found]), PRODUCT: share([row[1] for row in found])}
-    integrated = _integrated(subject, passages, steps) if steps else None
-    if integrated is not None:
-        inputs[INTEGRATED] = share(integrated)
+    integrates = steps > 0 and can_integrate()
+    if integrates:
+        inputs[INTEGRATED] = share(integrated(subject, passages, steps))
     inputs[DELETION] = share(leave_one_out(subject, passages))
     hidden = {
         name: {of: share([row[first + 2 * of] for row in found]) for of in range(len(found[0]) // 2 - 1)}
         for name, first in ((HIDDEN, 2), (HIDDEN_PRODUCT, 3))
     }
+    if layer is not None and integrates:
+        states = hidden_integrated(subject, passages, layer, steps)
+        if states is not None:
+            hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
     if layer is not None and subject.network.can_change:
         hidden[HIDDEN_DELETION] = {layer: share(hidden_leave_one_out(subject, passages, layer))}
     return Importances(inputs, hidden)
@@ -113,22 +117,3 @@ def _gradient(of: Tensor, wanted: Sequence[Tensor]) -> list[Tensor]:
     return [
         next(found) if is_linked else torch.zeros_like(tensor) for tensor, is_linked in zip(wanted, linked, strict=True)
     ]
-
-
-def _integrated(subject: Subject, passages: Sequence[Passage], steps: int) -> list[Numbers] | None:
-    def answer(batch: Batch) -> list[Numbers]:
-        def predict(embedded: Tensor, mask: Tensor, text: Tensor) -> Tensor:
-            some = tuple(batch.passages[i] for i in text.tolist())
-            before = None if batch.before is None else batch.before[text]
-            return subject.run(Batch((), some, batch.pieces[text], before), embedded).probabilities
-
-        forward = Forward.closed(subject.network.embed, predict, subject.network.modules)
-        mask = torch.ones_like(batch.pieces, dtype=torch.bool)
-        limit = max(1, subject.max_tokens // 4)
-        rows = integrated_gradients(forward, batch.pieces, mask, steps=steps, targets=batch.targets, max_tokens=limit)
-        return [passage.words_of(rows.row(b)) for b, passage in enumerate(batch.passages)]
-
-    try:
-        return subject.ask(passages, answer, gradients=True)
-    except MissingExtraError:
-        return None

@@ -4,7 +4,7 @@ MEAN, ROLLOUT = "mean", "rollout"
 GRADIENT, PRODUCT = "gradient", "gradient × input"
 INTEGRATED, DELETION = "integrated gradients", "leave one out"
 HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
-HIDDEN_DELETION = "hidden leave one out"
+HIDDEN_INTEGRATED, HIDDEN_DELETION = "hidden integrated gradients", "hidden leave one out"
 RANDOM = "random order"
 EVERYWHERE = "all layers"
 

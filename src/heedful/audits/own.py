@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from heedful.audits.module import ModuleNetwork, WordReader
@@ -13,6 +14,7 @@ from heedful.data.entries import CATALOG
 from heedful.data.tokens import BOS, EOS, SPECIALS, UNK
 from heedful.data.words import PLAIN, TokenRules, tokenise
 from heedful.errors import RunError
+from heedful.measure.importance_forward import Forward, States
 from heedful.model.adversary import probabilities
 from heedful.model.classifier import AttentionClassifier
 from heedful.model.forward import classifier_forward
@@ -71,9 +73,11 @@ def classifier_network(model: AttentionClassifier) -> ModuleNetwork:
     """
     parts = classifier_forward(model)
 
+    remembered = _Remembered(model, parts)
+
     def run(embedded: Tensor, change: Change | None) -> Output:
         mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
-        states = parts.encode(embedded, mask, torch.arange(len(embedded), device=embedded.device))
+        states = remembered.states(embedded) if change is not None else encoded(parts, embedded)
         alpha = parts.project(parts.score(states), mask)[:, None, None]
         alpha = alpha if change is None else change(0, alpha)
         logits = model.from_attention(alpha[:, 0, 0], states.hidden)
@@ -86,6 +90,31 @@ def classifier_network(model: AttentionClassifier) -> ModuleNetwork:
         return classifier_network(other.to(model.output.weight).eval())
 
     return ModuleNetwork((model,), model.embedding, run, layers=1, heads=1, query="first", can_change=True, fresh=fresh)
+
+
+def encoded(parts: Forward, embedded: Float[Tensor, "B L E"]) -> States:
+    """The states of texts of one length, none of it padding."""
+    mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
+    return parts.encode(embedded, mask, torch.arange(len(embedded), device=embedded.device))
+
+
+class _Remembered:
+    """States of texts that are asked about again and again, each time with another attention: encoded once."""
+
+    def __init__(self, model: AttentionClassifier, parts: Forward) -> None:
+        self.model, self.parts = model, parts
+        self.known: tuple[list[int], Tensor, States] | None = None
+
+    def states(self, embedded: Float[Tensor, "B L E"]) -> States:
+        """Those of equal texts once, and of the texts that came last not again, unless gradients or training ask."""
+        if embedded.requires_grad or self.model.training:
+            return encoded(self.parts, embedded)
+        texts, which = torch.unique(embedded, dim=0, return_inverse=True)
+        versions = [parameter._version for parameter in self.model.parameters()]
+        if self.known is None or self.known[0] != versions or not torch.equal(self.known[1], texts):
+            with torch.no_grad():
+                self.known = versions, texts, encoded(self.parts, texts)
+        return self.known[2].rows(which)
 
 
 def _rules(data: str, lower: bool | None) -> TokenRules:

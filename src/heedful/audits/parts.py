@@ -19,7 +19,7 @@ from heedful.files import read_json, without_nan, write_json
 from heedful.seals import set_aside
 from heedful.studies.pool import OnProgress
 
-FORMAT = 1
+FORMAT = 2
 
 
 def measured(

@@ -83,7 +83,8 @@ class AuditResult(Stored):
     wordless: passages that had nothing to explain and were left out. cut: passages that lost pieces to truncation, and
     cut_pieces how many. headline: the map that the verdict is about. accuracy: None where no label is known.
     random_agreement: what a word drawn at random would agree. rationale_percent: the share of words that explanations
-    mark when they are compared with people's.
+    mark when they are compared with people's. left_out: what could not be measured for want of a package, a sentence
+    each.
     """
 
     settings: dict[str, Any]
@@ -107,6 +108,7 @@ class AuditResult(Stored):
     model: str = ""
     data: str = ""
     wordless: int = 0
+    left_out: tuple[str, ...] = ()
     format: int = FORMAT
 
     def score(self, quantity: str, of: str, against: str = "") -> Estimate:

@@ -44,17 +44,20 @@ def integrated_gradients(
     steps: int = 50,
     attach: bool = True,
     targets: Targets | None = None,
+    baseline: Callable[[Tensor], Tensor] | None = None,
     max_tokens: int = MAX_TOKENS_BACKWARD,
 ) -> Ragged:
-    """The integral of e_i · ∂ŷ/∂e_i from embeddings of 0 to the text's own (Sundararajan et al. 2017). Signed.
+    """The integral of (e_i − e⁰_i) · ∂ŷ/∂e_i from embeddings e⁰ to the text's own (Sundararajan et al. 2017). Signed.
 
-    A text's row sums to ŷ − ŷ(0), but for the error of `steps` points of Gauss–Legendre quadrature.
+    A text's row sums to ŷ − ŷ(e⁰), but for the error of `steps` points of Gauss–Legendre quadrature. baseline: e⁰ of
+    tokens (B, L), embeddings of 0 unless said.
     """
     captum = _captum("integrated gradients")
 
     def attribute(predict: Predict, embedded: Tensor, part: Part) -> Tensor:
         found: Tensor = captum.IntegratedGradients(predict).attribute(
             embedded,
+            baselines=None if baseline is None else baseline(part.tokens).detach(),
             additional_forward_args=(part.mask, part.text),
             n_steps=steps,
             internal_batch_size=max(len(embedded), max_tokens // embedded.shape[1]),
@@ -79,7 +82,9 @@ def _signed(
 
     def predict(embedded: Tensor, mask: Tensor, text: Tensor) -> Tensor:
         states = forward.encode(embedded, mask, text)
-        return batch.choose(forward.predict(states, mask, attach=attach), text)
+        y = batch.choose(forward.predict(states, mask, attach=attach), text)
+        depends = y.requires_grad or not embedded.requires_grad
+        return y if depends else y + 0 * embedded.sum((1, 2))  # captum asks for the gradient even where there is none
 
     def values(part: Part) -> Tensor:
         embedded = forward.embed(part.tokens).detach()
