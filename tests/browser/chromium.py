@@ -36,8 +36,8 @@ def visit(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
 
 
 def settle(browser: webdriver.Chrome) -> None:
-    """Wait until what was asked for is drawn."""
-    browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
+    """Wait until what was asked for is drawn, out of sight too."""
+    browser.execute_async_script(SETTLED)
 
 
 def by_id(browser, name):
@@ -73,6 +73,12 @@ def serious_faults(browser: webdriver.Chrome) -> list[str]:
     found: list[str] = browser.execute_async_script(AXE)
     return found
 
+
+SETTLED = """
+const done = arguments[0];
+const still = () => (typeof rest === "undefined" || !(frame || rest) ? done() : requestAnimationFrame(still));
+requestAnimationFrame(() => requestAnimationFrame(still));
+"""
 
 AXE = """
 const done = arguments[0];

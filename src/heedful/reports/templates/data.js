@@ -8,24 +8,59 @@ const TERMS = {
   translation: { rows: "output words", accuracy: "token accuracy" },
 }[page.task];
 const state = { step: page.steps.length - 1 };
-const listeners = [];
-let frame = 0;
+const REST = 120; // milliseconds the slider stands still before what is out of sight follows it
+const watchers = new Map();
+let frame = 0, rest = 0;
 
-/** Call `show` now and whenever the step changes. */
-function onStep(show) {
-  listeners.push(show);
+const sight = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    const watcher = watchers.get(target);
+    if (!watcher) continue;
+    watcher.seen = isIntersecting;
+    if (isIntersecting) bring(watcher);
+  }
+}, { rootMargin: "100px" });
+
+/** Call `show` now and whenever the step changes: at once while `holder` is in sight, and after a rest while it is not. */
+function onStep(show, holder) {
+  watchers.set(holder, { show, seen: true, at: state.step });
+  sight.observe(holder);
   show(state.step);
 }
 
-/** Go to a recorded step, by its place among them; everything is redrawn once, at the next frame. */
+/** What stands in `holder` follows the slider no more. */
+function offStep(holder) {
+  watchers.delete(holder);
+  sight.unobserve(holder);
+}
+
+function bring(watcher) {
+  if (watcher.at === state.step) return;
+  watcher.at = state.step;
+  watcher.show(state.step);
+}
+
+/** Bring everything to the slider's step, in sight or not. */
+function catchUp() {
+  clearTimeout(rest);
+  rest = 0;
+  for (const watcher of watchers.values()) bring(watcher);
+}
+
+/** Go to a recorded step, by its place among them; everything in sight is redrawn once, at the next frame. */
 function goTo(place) {
   state.step = Math.min(Math.max(place, 0), page.steps.length - 1);
   if (frame) return;
   frame = requestAnimationFrame(() => {
     frame = 0;
-    for (const show of listeners) show(state.step);
+    clearTimeout(rest);
+    for (const watcher of watchers.values()) if (watcher.seen) bring(watcher);
+    rest = setTimeout(catchUp, REST);
   });
 }
+
+addEventListener("beforeprint", catchUp);
+addEventListener("click", ({ target }) => { if (target.closest?.(".save")) catchUp(); }, true);
 
 /** The embedded typed arrays by name, each with its notes. */
 async function unpack() {

@@ -13,6 +13,12 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+/** Write text into an element where it says something else; `name` is its class. */
+function say(node, text, name = node.className) {
+  if (node.textContent !== text) node.textContent = text;
+  if (node.className !== name) node.className = name;
+}
+
 /** A table that has its heads and waits for its rows. */
 function emptyTable(heads) {
   const row = element("tr", {}, ...heads.map((text) => element("th", { scope: "col", text })));

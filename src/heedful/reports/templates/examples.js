@@ -43,12 +43,18 @@ class ExampleList {
     this.quantities = QUANTITIES.filter((q) => document.querySelector(`[name=quantity][value=${q.name}]`)?.checked);
     const items = this.selected();
     const shown = items.slice(0, this.visible);
+    for (const card of this.cards) offStep(card.node);
     this.cards = shown.map((item) => this.card(item));
     this.list.replaceChildren(...this.cards.map((card) => card.node));
     document.getElementById("found").textContent = `${shown.length} of ${items.length} shown`;
     document.getElementById("more").hidden = shown.length === items.length;
     this.placed?.();
-    this.show(state.step);
+    for (const card of this.cards) onStep((place) => this.showCard(card, place), card.node);
+  }
+
+  /** All cards as they are at a step. */
+  show(place) {
+    for (const card of this.cards) this.showCard(card, place);
   }
 
   /** Whether any of the words looked for is in this one. */
@@ -102,6 +108,5 @@ class ExampleList {
     addEventListener("afterprint", () => this.colour(darkness.matches));
     this.colour(darkness.matches);
     this.render();
-    onStep((place) => this.show(place));
   }
 }

@@ -45,5 +45,5 @@ function showFilm(film) {
   darkness.addEventListener("change", () => colour(darkness.matches));
   addEventListener("beforeprint", () => colour(false));
   addEventListener("afterprint", () => colour(darkness.matches));
-  onStep(show);
+  onStep(show, holder);
 }

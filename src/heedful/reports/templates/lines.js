@@ -85,7 +85,7 @@ function lineChart(holder, title, { series, references = [], low, high, format =
     for (const label of drawn.labels) spell(label.node, label.text(step));
   };
   whenSized(holder, draw);
-  onStep(show);
+  onStep(show, holder);
   return (changed) => { ({ series, references = [], low, high } = changed); draw(Math.round(holder.clientWidth)); };
 }
 

@@ -18,6 +18,8 @@ function showPlayer() {
     return ` · accuracy ${percent(accuracy)}` + ("seed" in standard ? ` (seed ${standard.seed})` : "");
   };
   let timer = 0;
+  const now = element("b"), beside = element("span");
+  text.append("step ", now, beside);
   slider.max = last;
   slider.value = last;
 
@@ -55,8 +57,9 @@ function showPlayer() {
   onStep((place) => {
     slider.value = place;
     slider.setAttribute("aria-valuetext", `step ${steps(page.steps[place])}`);
-    text.replaceChildren("step ", element("b", { text: steps(page.steps[place]) }), ` of ${steps(page.steps[last])}`, accuracyAt(page.steps[place]));
-  });
+    say(now, steps(page.steps[place]));
+    say(beside, ` of ${steps(page.steps[last])}${accuracyAt(page.steps[place])}`);
+  }, slider);
 }
 
 async function showTexts() {

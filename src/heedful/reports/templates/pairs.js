@@ -27,14 +27,6 @@ class Pairs extends ExampleList {
     super(arrays, pairs, 5);
     this.rows = row;
     this.cells = cell;
-    this.inSight = new IntersectionObserver((entries) => {
-      for (const { target, isIntersecting } of entries) {
-        const card = this.cards.find((c) => c.node === target);
-        if (!card) continue;
-        card.seen = isIntersecting;
-        if (isIntersecting) this.showCard(card, state.step);
-      }
-    }, { rootMargin: "200px" });
     whenSized(this.list, () => { for (const card of this.cards) this.lay(card); this.show(state.step); });
   }
 
@@ -126,7 +118,7 @@ class Pairs extends ExampleList {
     node.append(element("h3", { id: name, text: `Pair ${pair.index + 1}` }));
     node.append(element("dl", { class: "sentences" }, ...page.languages.flatMap((language, k) => [
       element("dt", { dir: "auto", text: language }), element("dd", { dir: "auto", text: pair.sentences[k] })])));
-    const card = { node, pair, seen: false, picked: null };
+    const card = { node, pair, picked: null };
     card.sides = this.models.map((model) => this.side(card, model));
     card.readout = element("p", { class: "numbers", text: HINT });
     card.table = emptyTable(["place", "output word",
@@ -171,22 +163,14 @@ class Pairs extends ExampleList {
     return side;
   }
 
-  /** After the cards have been put on the page: their widths are known, and whether they are in sight. */
+  /** After the cards have been put on the page: their widths are known. */
   placed() {
     this.drawKey();
-    this.inSight.disconnect();
-    for (const card of this.cards) {
-      this.lay(card);
-      this.inSight.observe(card.node);
-    }
+    for (const card of this.cards) this.lay(card);
   }
 
   lay(card) {
     for (const side of card.sides) side.matrices.lay();
-  }
-
-  show(place) {
-    for (const card of this.cards) if (card.seen) this.showCard(card, place);
   }
 
   showCard(card, place) {
@@ -274,7 +258,7 @@ class Pairs extends ExampleList {
     this.dark = dark;
     this.drawKey();
     for (const card of this.cards) for (const { matrices } of card.sides) matrices.forget();
-    for (const card of this.cards) if (card.seen || !dark) this.showCard(card, state.step);
+    this.show(state.step);
   }
 
   /** What the shades and marks mean. */

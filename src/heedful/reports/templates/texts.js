@@ -109,9 +109,12 @@ class Texts extends ExampleList {
   side(text, model) {
     const node = element("div");
     if (this.beside) node.append(element("h4", { text: model.title }));
-    const guess = element("span"), where = element("span"), course = element("span");
+    const mark = element("span"), guess = element("span"), course = element("span");
+    const whether = element("b"), where = element("span");
+    const attends = this.attends(model);
     const spark = this.spark(course, model, text, `Probability of the ${asked} label over training`);
-    node.append(element("p", { class: "state" }, guess, course, where));
+    node.append(element("p", { class: "state" }, element("span", {}, mark, guess), course,
+      attends ? element("span", {}, "α and β ", whether, where) : element("span", { text: "attention is frozen uniform" })));
     const strips = this.quantities.map((quantity) => {
       const words = element("p", { class: "words", dir: "auto" });
       const spans = text.places.map((place, l) => {
@@ -125,32 +128,28 @@ class Texts extends ExampleList {
       node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
       return { quantity, spans, levels: new Int16Array(text.length).fill(-999), shades: Array(text.length).fill({}), ringed: -1 };
     });
-    return { node, model, guess, where, spark, strips };
+    return { node, model, mark, guess, whether, where, spark, strips };
   }
 
-  show(place) {
-    for (const card of this.cards) {
-      for (const side of card.sides) this.showSide(card.text, side, place);
-      this.tabulate(card);
-      if (card.hovered !== null) this.read(card);
-    }
+  showCard(card, place) {
+    for (const side of card.sides) this.showSide(card.text, side, place);
+    this.tabulate(card);
+    if (card.hovered !== null) this.read(card);
   }
 
-  showSide(text, { model, guess, where, spark, strips }, place) {
-    const predicted = this.at(model, "prediction", place, text);
-    const known = text.label !== null, right = !known || predicted === text.label;
-    const says = `predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${percent(this.probability(model, place, text), 0)}`;
-    guess.replaceChildren(
-      ...(known ? [element("span", { class: right ? "right" : "wrong", text: right ? "✓ right" : "✗ wrong" }), ": "] : []), says);
+  showSide(text, { model, mark, guess, whether, where, spark, strips }, place) {
+    const predicted = this.at(model, "prediction", place, text), known = text.label !== null;
+    const right = !known || predicted === text.label, sure = percent(this.probability(model, place, text), 0);
+    if (known) say(mark, right ? "✓ right" : "✗ wrong", right ? "right" : "wrong");
+    say(guess, `${known ? ": " : ""}predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${sure}`);
     spark(place);
     let top = -1;
     if (this.attends(model)) {
       top = this.at(model, "top", place, text);
       const higher = this.at(model, "higher", place, text);
-      const agrees = 100 * higher < 5 * text.length;
-      where.replaceChildren("α and β ", element("b", { text: agrees ? "agree" : "differ" }),
-        `: α’s top word is number ${higher + 1} of ${text.length} by β`);
-    } else where.textContent = "attention is frozen uniform";
+      say(whether, 100 * higher < 5 * text.length ? "agree" : "differ");
+      say(where, `: α’s top word is number ${higher + 1} of ${text.length} by β`);
+    }
     for (const strip of strips) {
       const counted = strip.quantity.name === "counting";
       const name = `${counted ? "lexicon" : model.name}/${strip.quantity.array}`;

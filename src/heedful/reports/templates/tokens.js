@@ -72,5 +72,5 @@ function showTokens(arrays) {
     more.textContent = all ? "Show fewer words" : `Show all ${words.length} words`;
   };
   more.addEventListener("click", () => { all = !all; show(); });
-  onStep(show);
+  onStep(show, table);
 }

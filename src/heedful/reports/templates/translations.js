@@ -41,5 +41,5 @@ function showTokens(arrays) {
   find.addEventListener("input", show);
   document.getElementById("token-tools").addEventListener("submit", (event) => event.preventDefault());
   more.addEventListener("click", () => { all = !all; show(); });
-  onStep(show);
+  onStep(show, table);
 }
