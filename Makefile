@@ -46,6 +46,7 @@ faults: .venv/dev
 	$(BIN)/python -m tests.faults.long_disk
 	$(BIN)/python -m tests.faults.long_lock
 	$(BIN)/python -m tests.faults.long_fuzz
+	$(BIN)/python -m tests.faults.long_memory
 	$(BIN)/python -m tests.faults.long_sweeps
 	$(BIN)/python -m tests.faults.ledger
 

@@ -21,6 +21,12 @@ def test_a_passage_that_was_cut_is_shorter():
     assert marked_words(passage("a", "dull"), ["a", "dull", "film"], [0, 1, 1]).tolist() == [False, True]
 
 
+def test_control_characters_which_tokenisers_drop_are_passed_over():
+    """One of ERASER's reviews has a control character for an apostrophe."""
+    words, marks = ["i", "don\x12t", "be\u00adlieve", "it"], [0, 1, 0, 1]
+    assert marked_words(passage("i", "don", "t", "believe", "it"), words, marks).tolist() == [0, 1, 1, 0, 1]
+
+
 def test_another_text_is_refused():
     with pytest.raises(DataError, match="text 3: the passage goes on with 'bright', the marked text with 'dullfilm'"):
         marked_words(passage("a", "bright"), ["a", "dull", "film"], [0, 1, 1])

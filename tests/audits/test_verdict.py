@@ -14,11 +14,11 @@ def around(value, width=0.01):
     return Estimate(value, value - width, value + width, 50)
 
 
-def evidence(tvd=0.3, tau=0.4, excess=0.3, trained=0.2, needs=0.1, jsd=0.1, second=0.2):
+def evidence(tvd=0.3, tau=0.4, excess=0.3, trained=0.2, needs=0.1, jsd=0.1, second=0.2, width=0.01):
     scores = (
         Score("tvd", "permuted", EVERYWHERE, around(tvd)),
         Score("flip", "permuted", EVERYWHERE, around(0.25)),
-        Score("tau", "layer 2", DELETION, around(tau)),
+        Score("tau", "layer 2", DELETION, around(tau, width)),
         Score("tau", "layer 1", DELETION, around(second)),
         Score("agreement", "layer 2", DELETION, around(0.5)),
         Score("shuffled agreement", "layer 2", DELETION, around(0.5 - excess)),
@@ -55,6 +55,7 @@ def test_the_best_that_can_be_said():
         ({"tau": 0.0}, 1, "no"),
         ({"excess": -0.2}, 1, "no"),
         ({"excess": 0.0}, 1, "unclear"),
+        ({"tau": 0.005, "excess": 0.0, "width": 0.05}, 1, "unclear"),
         ({"trained": 0.005}, 2, "no"),
         ({"needs": -0.02}, 3, "no"),
         ({"needs": 0.005}, 3, "unclear"),

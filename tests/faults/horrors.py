@@ -89,6 +89,7 @@ def contents(kind: str) -> Iterator[tuple[str, bytes]]:
         yield "a JSON list", json.dumps([{"text": "a", "label": "b"}]).encode()
         yield "an indented object", json.dumps({"text": "a", "label": "b"}, indent=1).encode()
         yield "keys that come and go", b'{"text": "a"}\n{"label": "b"}\n{"x": 1}\n' * 9
+        yield "every line its own key", b"".join(b'{"text": "a", "label": "b", "k%d": 1}\n' % i for i in range(20_000))
         yield "repeated keys", b'{"text": "a", "text": 1, "label": "b"}\n' * 9
         yield "comments", b"// no\n" + good
 

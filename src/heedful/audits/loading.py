@@ -2,7 +2,8 @@
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -67,7 +68,7 @@ def load(
             raise ConfigError(f"{type(model).__name__} came without its tokeniser; pass it beside the model")
         return model, _tokenizer(transformers, tokenizer, trust_remote_code)
     place = _place(model)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _quietly(transformers):
         loaded = _model(transformers, KINDS[task], place, trust_remote_code)
     return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
 
@@ -78,6 +79,19 @@ def _transformers() -> Any:
     except ImportError as missing:
         raise MissingExtraError("transformers", "hf", "opening a Hugging Face model") from missing
     return transformers
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """No progress bars of other people's while a model is opened."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _place(model: str | Path) -> str:

@@ -1,5 +1,6 @@
 """Words that people marked become words of a passage, whatever its tokeniser calls a word."""
 
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,12 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from heedful.audits.passage import Passage
 from heedful.errors import DataError
 
+UNSEEN = {"Cc", "Cf"}  # control and format characters: tokenisers drop them
+
 
 def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> NDArray[np.bool_]:
     """Which words of a passage (special ones apart) hold a character of a word that was marked.
 
     words: the text as the people saw it, word by word, and `marked` one truth value for each. Both sides are compared
-    letter by letter, spaces and case aside; the passage may end early, where it was cut.
+    letter by letter, case, spaces and control characters aside; the passage may end early, where it was cut.
 
     >>> passage = Passage(0, ("<s>", "n't", "so-so"), (True, False, False), (0, 1, 2), (0, 1, 2))
     >>> marked_words(passage, ["n't", "so", "-", "so"], [False, True, False, False])
@@ -38,4 +41,4 @@ def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> N
 
 
 def _letters(word: str) -> str:
-    return "".join(word.casefold().split())
+    return "".join(c for c in word.casefold() if not c.isspace() and unicodedata.category(c) not in UNSEEN)

@@ -118,7 +118,7 @@ def _agrees(of: _Evidence, random_agreement: float) -> Question:
             chance = f"{shuffled.value:.0%} with other texts of the same length"
             top = beyond(excess, 0.0)
         order = above(tau, NEGLIGIBLE_TAU)
-        both: Answer = "no" if "no" in (order, top) else "yes" if order == top else "unclear"
+        both: Answer = "no" if "no" in (order, top) else "yes" if order == top == "yes" else "unclear"
         return both, f"{words}; the highest word is among the most important in {_percent(agreement)}, {chance}"
 
     unasked = f"there is no importance by {DELETION}"

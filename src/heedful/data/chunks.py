@@ -10,7 +10,7 @@ from heedful.data.columns import texts_and_names
 from heedful.data.lines import reason, regular
 from heedful.data.pairs import sides_of_table
 from heedful.data.pieces import byte_lines, records, text_lines
-from heedful.data.readers import Table, format_of, listed, shown
+from heedful.data.readers import Table, format_of, listed, refuse_twins
 from heedful.data.streamed import Streamed, json_table
 from heedful.errors import DataError
 
@@ -148,9 +148,7 @@ def _fields(of: Streamed, start: int, held: list[tuple[int, Any, Any]], done: in
 
 
 def _columns(of: Streamed, names: list[str]) -> tuple[int, int]:
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{of.path}:1: two columns are named {shown(name)}; each needs a name of its own")
+    refuse_twins(f"{of.path}:1", names)
     return names.index(of.first), names.index(of.second)
 
 

@@ -12,6 +12,7 @@ from heedful.data.lines import read_text, reason, regular
 from heedful.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+MOST_CELLS = 10**8  # of a table of JSON objects, whose keys may come and go
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,7 @@ def _records(path: Path, text: str, delimiter: str, quoting: int) -> Iterator[tu
 def _delimited(path: Path, records: Iterator[tuple[int, list[str]]], decisions: tuple[str, ...] = ()) -> Table:
     line, header = next(records)
     names = [name.strip() for name in header]
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{path}:{line}: two columns are named {shown(name)}; each needs a name of its own")
+    refuse_twins(f"{path}:{line}", names)
     rows: list[list[str]] = []
     lines: list[int] = []
     for line, row in records:
@@ -163,8 +162,32 @@ def _jsonl(path: Path, text: str) -> Table:
             continue
         rows.append(as_object(path, line, content))
         lines.append(line)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    return of_objects(path, rows, lines)
+
+
+def of_objects(path: Path, rows: list[dict[str, Any]], lines: list[int], more: Sequence[str] = ()) -> Table:
+    """A table of JSON objects, with a column for every key that one of them has, and for those of `more`."""
+    names = list(dict.fromkeys([*(name for row in rows for name in row), *more]))
+    if len(names) * len(rows) > MOST_CELLS:
+        raise DataError(
+            f"{path}:{lines[0]}: the {len(rows):,} lines from here have {len(names):,} different keys, too many for a "
+            "table; give every line the same few keys"
+        )
     return Table(str(path), {name: [row.get(name, MISSING) for row in rows] for name in names}, lines)
+
+
+def refuse_twins(where: str, names: Sequence[str]) -> None:
+    """Refuse a header in which two columns have one name.
+
+    >>> refuse_twins("a.csv:1", ["text", "text"])
+    Traceback (most recent call last):
+    heedful.errors.DataError: a.csv:1: two columns are named 'text'; each needs a name of its own
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"{where}: two columns are named {shown(name)}; each needs a name of its own")
+        seen.add(name)
 
 
 def as_object(path: Path, line: int, content: str) -> dict[str, Any]:

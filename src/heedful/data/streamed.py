@@ -11,7 +11,7 @@ from heedful.data.columns import choose
 from heedful.data.lines import reason, regular
 from heedful.data.pairs import sides_of_table
 from heedful.data.pieces import QuoteError, byte_lines, records, text_lines
-from heedful.data.readers import MISSING, Table, as_object, format_of, listed, shown
+from heedful.data.readers import Table, as_object, format_of, listed, of_objects, refuse_twins
 from heedful.errors import DataError
 
 
@@ -85,9 +85,7 @@ def _beginning(of: Streamed) -> Table:
         return table
     with closing(records(of.path, quoted=of.quoted)) as rows:
         _, names = next(rows)
-    for name in names:
-        if names.count(name) > 1:
-            raise DataError(f"{of.path}:1: two columns are named {shown(name)}; each needs a name of its own")
+    refuse_twins(f"{of.path}:1", names)
     return Table(str(of.path), {name: [] for name in names}, [])
 
 
@@ -115,10 +113,11 @@ def json_table(of: Streamed, block: bytes, start: int) -> Table:
         if content.strip():
             rows.append(as_object(of.path, place, content))
             places.append(place)
-    names = list(dict.fromkeys([*(name for row in rows for name in row), *([of.first, of.second] if of.first else [])]))
-    if of.task == "translation" and of.first and any("translation" in row for row in rows):
-        names = [name for name in names if name not in (of.first, of.second)]
-    return Table(str(of.path), {name: [row.get(name, MISSING) for row in rows] for name in names}, places)
+    sought: tuple[str, ...] = (of.first, of.second) if of.first else ()
+    if of.task == "translation" and sought and any("translation" in row for row in rows):
+        rows = [{name: value for name, value in row.items() if name not in sought} for row in rows]
+        sought = ()
+    return of_objects(of.path, rows, places, sought)
 
 
 def is_large(data: Any, target: Any, above: int) -> bool:

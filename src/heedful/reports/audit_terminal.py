@@ -4,13 +4,14 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from heedful.audits.names import EVERYWHERE, RANDOM
 from heedful.audits.result import AuditResult
 from heedful.measure.uncertainty import Estimate
 from heedful.reports.audit_scores import Scores
-from heedful.reports.audit_words import decimal, ends, with_ends
+from heedful.reports.audit_words import decimal, ends, quantity_name, with_ends
 from heedful.reports.numbers import NONE, interval, percent
 from heedful.reports.paper_tables import one_line
 from heedful.reports.words import ANSWERS
@@ -28,12 +29,12 @@ def print_audit(result: AuditResult, report: Path) -> None:
     console.print(f"{read}{cut}{right}")
     if scores.importances:
         console.print(_tau(scores))
-    if any(scores.score("comprehensiveness", name) for name in (scores.headline, RANDOM)):
-        console.print(_orders(scores))
+    for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "auprc")):
+        if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
+            console.print(_orders(scores, *quantities))
     for line in _lines(scores):
-        console.print(f"  {line}")
-    for question in result.verdict.questions:
-        console.print(f"  {ANSWERS[question.answer]} {question.question}")
+        console.print(Padding(line, (0, 0, 0, 2)))
+    console.print(Padding(_answers(result), (0, 0, 0, 2)))
     console.print(result.verdict.sentence, style="bold")
     console.print(f"report: {report}", soft_wrap=True)
 
@@ -51,15 +52,20 @@ def _tau(scores: Scores) -> Table:
     return table
 
 
-def _orders(scores: Scores) -> Table:
+def _orders(scores: Scores, *quantities: str) -> Table:
     """What the words that come first by each account are good for."""
-    erased = ("comprehensiveness", "sufficiency")
-    marked = [quantity for quantity in ("token f1", "auprc") if scores.score(quantity, scores.headline)]
-    table = _table("words ordered by", *erased, *marked)
+    table = _table("words ordered by", *map(quantity_name, quantities))
     for name in (scores.headline, *scores.importances, RANDOM):
-        if scores.score(erased[0], name) is not None:
-            intervals = [with_ends(scores.score(quantity, name), 2) for quantity in erased]
-            table.add_row(name, *intervals, *(_value(scores.score(quantity, name)) for quantity in marked))
+        if scores.score(quantities[0], name) is not None:
+            table.add_row(name, *(with_ends(scores.score(quantity, name), 2) for quantity in quantities))
+    return table
+
+
+def _answers(result: AuditResult) -> Table:
+    """Each question after its answer."""
+    table = Table.grid(padding=(0, 1))
+    for question in result.verdict.questions:
+        table.add_row(ANSWERS[question.answer].strip(), question.question)
     return table
 
 
@@ -86,7 +92,7 @@ def _lines(scores: Scores) -> list[str]:
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    table.add_column(first, no_wrap=True)
+    table.add_column(first, overflow="fold")
     for column in others:
         table.add_column(column, justify="right", no_wrap=True)
     return table
