@@ -310,6 +310,17 @@ def test_places_where_there_is_no_model(tmp_path):
     assert "cannot be opened as a model" in refuses(tmp_path)
 
 
+def test_weights_in_a_pickle_are_not_read(tmp_path, monkeypatch):
+    made = tiny.bert()
+    made.model.config.save_pretrained(tmp_path)
+    made.tokenizer.save_pretrained(tmp_path)
+    torch.save(made.model.state_dict(), tmp_path / "pytorch_model.bin")
+    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("it was read"))
+    said = refuses(tmp_path)
+    assert "there is no model.safetensors, and weights in a pickle (pytorch_model.bin) are not read" in said
+    assert "model.save_pretrained(folder)" in said
+
+
 def test_hub_out_of_reach(monkeypatch):
     def unreachable(*_: Any, **__: Any) -> None:
         raise OSError("We couldn't connect to 'https://huggingface.co'\nmore")

@@ -127,6 +127,7 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
             attn_implementation="eager",
             output_loading_info=True,
             trust_remote_code=trust,
+            use_safetensors=True,  # the other format is a pickle
         )
     except (OSError, ValueError) as error:
         raise _unopened(place, error) from error
@@ -143,6 +144,11 @@ def _unopened(place: str, error: Exception) -> DataError:
     said = str(error).strip().splitlines()[0]
     if "trust_remote_code" in str(error):
         return DataError(f"{place}: {NOT_TRUSTED}")
+    if "safetensors" in str(error) and (not Path(place).is_dir() or any(Path(place).glob("*.bin"))):
+        return DataError(
+            f"{place}: there is no model.safetensors, and weights in a pickle (pytorch_model.bin) are not read, since "
+            "they could run code; where you trust them, load them yourself and call model.save_pretrained(folder)"
+        )
     if Path(place).is_dir():
         return DataError(f"{place}: the folder cannot be opened as a model: {said}")
     return DataError(

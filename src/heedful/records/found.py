@@ -270,6 +270,8 @@ def _progress(root: Path) -> str:
     models = root / "models"
     begun = [path for path in models.iterdir() if path.is_dir()] if models.is_dir() else []
     done = sum((path / "done.json").exists() for path in begun)
+    if not begun:
+        return "no model was begun"
     return f"{done} of {len(begun)} begun models are trained"
 
 
