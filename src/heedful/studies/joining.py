@@ -14,6 +14,7 @@ def connect(address: str | None) -> Any:
     """
     address = address or os.environ.get("RAY_ADDRESS")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # or it repeats itself while it waits for a cluster
     try:
         import ray
     except ImportError:
@@ -31,8 +32,12 @@ def connect(address: str | None) -> Any:
     try:
         ray.init(address=address or "local", **quiet)
     except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
-        where = f"no Ray cluster answers at {address}" if address else "Ray does not start"
-        raise RunError(f"{where}: {in_words(error)}; see `ray status`") from None
+        if address is None:
+            raise RunError(f"Ray does not start: {in_words(error)}; see `ray status`") from None
+        raise RunError(
+            f"no Ray cluster answers at {address}: {in_words(error)}; see `ray status`, and where the cluster asks for "
+            "a token, say RAY_AUTH_MODE=token here too"
+        ) from None
     return ray
 
 
