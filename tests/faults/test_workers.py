@@ -26,10 +26,18 @@ WORKER = """
         print(json.dumps({"model": order, "done": True}), flush=True)
 """
 
+SLOW = """
+    import os, sys, time
+    from pathlib import Path
+    Path(sys.argv[1], f"for-ever-{os.getpid()}").touch()
+    time.sleep(600)
+"""
+
 
 @pytest.fixture
 def worker(tmp_path, monkeypatch):
     (tmp_path / "fragile_worker.py").write_text(textwrap.dedent(WORKER))
+    (tmp_path / "slow_worker.py").write_text(textwrap.dedent(SLOW))
     path = os.pathsep.join([str(tmp_path), *sys.path])
     monkeypatch.setenv("PYTHONPATH", path)
     marks = tmp_path / "marks"
@@ -52,10 +60,12 @@ def test_a_worker_killed_twice_is_an_error(worker):
         work_through("fragile_worker", (str(worker),), {"b": "b 2"}, jobs=1)
 
 
-def test_workers_end_when_their_driver_is_killed(worker):
+@pytest.mark.parametrize("module", ["fragile_worker", "slow_worker"])
+def test_workers_end_when_their_driver_is_killed(worker, module):
+    """At work, or still importing what they need."""
     pid = os.fork()
     if not pid:
-        work_through("fragile_worker", (str(worker),), {"for-ever": "for-ever 0"}, jobs=1)
+        work_through(module, (str(worker),), {"for-ever": "for-ever 0"}, jobs=1)
         os._exit(0)
     while not (marks := list(worker.glob("for-ever-*"))):
         time.sleep(0.02)

@@ -14,7 +14,6 @@ def connect(address: str | None) -> Any:
     """
     address = address or os.environ.get("RAY_ADDRESS")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # or it repeats itself while it waits for a cluster
     try:
         import ray
     except ImportError:
