@@ -38,6 +38,17 @@ def test_more_steps_find_no_less():
     assert (many >= few).all()
 
 
+def test_the_map_of_one_head_is_freer_than_that_of_all():
+    """Of a network of one head both are the same search."""
+    some, three, one = passages(3), stacked(), stacked(heads=1)
+    np.testing.assert_array_equal(
+        adversarial_divergence(one, some, steps=7, head=0), adversarial_divergence(one, some, steps=7)
+    )
+    alone = [adversarial_divergence(three, some, steps=15, head=head).mean() for head in range(3)]
+    assert max(alone) > adversarial_divergence(three, some, steps=15).mean()
+    assert len(set(alone)) == 3
+
+
 def test_scores_move_weight_and_zeros_stay():
     alpha = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     scores = torch.zeros_like(alpha, requires_grad=True)

@@ -3,8 +3,8 @@
     maximise  JSD(map, map shown) − λ · TVD(prediction, prediction given)
 
 over free scores s in every layer, head and row, α' ∝ α · exp(s): what attention cannot see (α = 0) stays unseen. The
-map is the one that a reader is shown, of a layer's heads together, special words left out; what counts is the highest
-JSD met on the way at which the prediction has moved by no more than a tolerance and the label not at all.
+map is the one that a reader is shown, of one head or of a layer's together, special words left out; what counts is the
+highest JSD met on the way at which the prediction has moved by no more than a tolerance and the label not at all.
 
 Departure: the paper's models have one attention, from which the prediction is read directly. Here all layers may change
 so that the shown one can.
@@ -38,6 +38,7 @@ def adversarial_divergence(
     passages: Sequence[Passage],
     *,
     layer: int = -1,
+    head: int | None = None,
     steps: int = 100,
     tolerance: float = TOLERANCE,
     include_special: bool = False,
@@ -45,12 +46,13 @@ def adversarial_divergence(
 ) -> Numbers:
     """JSD in nats, in [0, ln 2], of the most different map found for each passage; 0 where none was.
 
-    layer: whose map is shown, the last unless said. Deterministic under the seed, and the same in any batch.
+    layer: whose map is shown, the last unless said; head: where it is that of one head alone. Deterministic under the
+    seed, and the same in any batch.
     """
     subject.require_change()
 
     def answer(batch: Batch) -> Numbers:
-        shown = _shown(subject.network.query, batch, include_special)
+        shown = _shown(subject.network.query, batch, head, include_special)
         return _search(subject, batch, shown, layer, steps, tolerance, seed)
 
     return np.array(subject.ask(passages, answer, gradients=True))
@@ -92,7 +94,7 @@ def _search(
     return numbers(best.clamp(0.0, MOST))
 
 
-def _shown(query: Query, batch: Batch, include_special: bool) -> Show:
+def _shown(query: Query, batch: Batch, head: int | None, include_special: bool) -> Show:
     """Attention (B, H, Q, L) of a layer as the map of words (B, W) that a reader is shown."""
     belongs = torch.zeros(*batch.pieces.shape, max(len(passage.words) for passage in batch.passages))
     for b, passage in enumerate(batch.passages):
@@ -102,7 +104,8 @@ def _shown(query: Query, batch: Batch, include_special: bool) -> Show:
     onto = belongs.double().to(batch.pieces.device)
 
     def show(alpha: Tensor) -> Tensor:
-        words = torch.einsum("bl,blw->bw", of_query(alpha, query).mean(1).double(), onto)
+        heads = of_query(alpha, query).double()
+        words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], onto)
         return words / words.sum(-1, keepdim=True).clamp_min(torch.finfo(words.dtype).tiny)
 
     return show

@@ -25,19 +25,25 @@ Task = Literal["classifier", "translator"]
 
 @dataclass(frozen=True)
 class Kind:
-    """The class that opens such a model, the list of architectures that it knows, and what all these have."""
+    """The class that opens such a model, the list of architectures that it knows, what all these have, and for what."""
 
     opens: str
     known: str
     head: str
+    data: str
 
 
 KINDS: Mapping[Task, Kind] = MappingProxyType(
     {
         "classifier": Kind(
-            "AutoModelForSequenceClassification", "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING", "classification head"
+            "AutoModelForSequenceClassification",
+            "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+            "classification head",
+            "texts with labels",
         ),
-        "translator": Kind("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder"),
+        "translator": Kind(
+            "AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"
+        ),
     }
 )
 
@@ -118,7 +124,7 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
     if type(config) not in getattr(transformers, kind.known) and not (trust and brings):
         if brings:
             raise DataError(f"{place}: {NOT_TRUSTED}")
-        raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}")
+        raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}, and {kind.data} need one")
     opens = getattr(transformers, kind.opens)
     try:
         model, info = opens.from_pretrained(

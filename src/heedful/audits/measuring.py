@@ -11,7 +11,7 @@ from heedful.audits.changes import movements
 from heedful.audits.erasing import averaged, erasures, random_orders
 from heedful.audits.importances import Importances, importances
 from heedful.audits.maps import asked, attention_maps
-from heedful.audits.names import is_head, layer_name, layer_of
+from heedful.audits.names import head_of, is_head, layer_name, layer_of
 from heedful.audits.orders import orders
 from heedful.audits.passage import Passage
 from heedful.audits.plausible import Rationales, plausibility, rationale_of
@@ -53,9 +53,10 @@ class Examination:
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> Part:
         """Ask everything about some passages; of those that `examples` names, keep words and weights."""
         settings, decided = self.settings, self.subject.decide(passages)
-        reading, maps, important = _explained(self.subject, decided, settings, layer_of(self.headline))
+        reading, maps = _read(self.subject, decided, settings)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
+        important = _important(self.subject, decided, settings, layer_of(self.headline))
         predicted = [self.subject.name_of(int(best)) for best in reading.probabilities.argmax(1)]
         found = orders(maps, important.inputs, important.hidden)
         shown = {self.headline: maps[self.headline], **important.inputs}
@@ -64,7 +65,7 @@ class Examination:
             numbers |= movements(self.subject, decided, reading.probabilities, settings.seed)
             numbers |= self._adversary(decided)
         if self.frozen is not None:
-            numbers |= _of_random(self.frozen, passages, settings)
+            numbers |= _of_random(self.frozen, passages, settings, self.headline)
         kept = [i for i, wanted in enumerate(examples) if wanted]
         return Part(
             numbers,
@@ -85,12 +86,13 @@ class Examination:
 
     def _adversary(self, passages: Sequence[Passage]) -> dict[str, Numbers]:
         layer = layer_of(self.headline)
-        if not self.settings.adversary_steps or layer is None or is_head(self.headline):
+        if not self.settings.adversary_steps or layer is None:
             return {}
         divergence = adversarial_divergence(
             self.subject,
             passages,
             layer=layer,
+            head=head_of(self.headline),
             steps=self.settings.adversary_steps,
             include_special=self.settings.include_special,
             seed=self.settings.seed,
@@ -113,19 +115,31 @@ class Examination:
         )
 
 
-def _explained(
+def _read(
+    subject: Subject, passages: Sequence[Passage], settings: AuditSettings
+) -> tuple[Reading, dict[str, Importance]]:
+    """Probabilities, and every map of attention by its name."""
+    reading = subject.read(passages)
+    special = settings.include_special
+    return reading, attention_maps(passages, reading.attention, reading.rollout, include_special=special)
+
+
+def _important(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
-) -> tuple[Reading, dict[str, Importance], Importances]:
-    reading, special, steps = subject.read(passages), settings.include_special, settings.integrated_steps
-    maps = attention_maps(passages, reading.attention, reading.rollout, include_special=special)
-    return reading, maps, importances(subject, passages, steps=steps, include_special=special, layer=layer)
+) -> Importances:
+    steps, special = settings.integrated_steps, settings.include_special
+    return importances(subject, passages, steps=steps, include_special=special, layer=layer)
 
 
-def _of_random(frozen: Subject, passages: Sequence[Passage], settings: AuditSettings) -> dict[str, Numbers]:
+def _of_random(
+    frozen: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
+) -> dict[str, Numbers]:
     """`random tau/<map>/<importance>`: of a model that has learned nothing, about its own predictions."""
     decided = frozen.decide(passages)
-    _, maps, important = _explained(frozen, decided, settings)
-    found = orders({name: rows for name, rows in maps.items() if not is_head(name)}, important.inputs, important.hidden)
+    _, maps = _read(frozen, decided, settings)
+    important = _important(frozen, decided, settings)
+    shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
+    found = orders(shown, important.inputs, important.hidden)
     return {
         f"random {name}": v
         for name, v in found.numbers.items()

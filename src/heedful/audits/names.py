@@ -43,3 +43,12 @@ def layer_of(name: str) -> int | None:
     (1, None)
     """
     return int(name.split()[1]) - 1 if name.startswith("layer ") else None
+
+
+def head_of(name: str) -> int | None:
+    """The head that a map is of, counted from 0; None where it is of several.
+
+    >>> head_of("layer 2 head 1"), head_of("layer 2")
+    (0, None)
+    """
+    return int(name.split()[3]) - 1 if is_head(name) else None

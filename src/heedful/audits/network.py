@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-Query = Literal["first", "last", "mean"]
+Query = Literal["first", "last", "mean", "only"]
 Change = Callable[[int, Tensor], Tensor]  # (layer, α (B, H, Q, L)) → the α to use in its place
 
 
@@ -28,8 +28,8 @@ class Output:
 class Network(Protocol):
     """A model that has been opened for an audit: eager attention, nothing else changed.
 
-    query: the first place explains the prediction (a classification token), the last (a decoder), or all of them
-    averaged.
+    query: the first place explains the prediction (a classification token), the last (a decoder), all of them averaged,
+    or the only one there is (Q = 1).
     """
 
     @property

@@ -89,7 +89,7 @@ def classifier_network(model: AttentionClassifier) -> ModuleNetwork:
             other = AttentionClassifier(model.config, model.embedding.num_embeddings, model.classes, model.mode)
         return classifier_network(other.to(model.output.weight).eval())
 
-    return ModuleNetwork((model,), model.embedding, run, layers=1, heads=1, query="first", can_change=True, fresh=fresh)
+    return ModuleNetwork((model,), model.embedding, run, layers=1, heads=1, query="only", can_change=True, fresh=fresh)
 
 
 def encoded(parts: Forward, embedded: Float[Tensor, "B L E"]) -> States:

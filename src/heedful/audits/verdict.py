@@ -162,7 +162,11 @@ def _another(of: _Evidence, searched: int) -> Question:
             + (f"; the search had {searched} steps, and a no needs {FULL_SEARCH}" if short else "")
         )
 
-    unasked = "no other attention could be put into the model"
+    unasked = (
+        "another was not looked for, which is done in one step or more, and for the map of one layer or head"
+        if of.score("tvd", "permuted", EVERYWHERE)
+        else "no other attention could be put into the model"
+    )
     return _answered(
         "Could another attention give the same prediction?", of.score("adversary", of.headline), unasked, answer
     )

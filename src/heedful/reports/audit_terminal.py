@@ -32,9 +32,9 @@ def print_audit(result: AuditResult, report: Path) -> None:
     for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "auprc")):
         if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
             console.print(_orders(scores, *quantities))
-    for line in _lines(scores):
-        console.print(Padding(line, (0, 0, 0, 2)))
-    console.print(Padding(_answers(result), (0, 0, 0, 2)))
+    for line in _lines(scores, "label" if result.labels else "word"):
+        console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    console.print(Padding(_answers(result), (0, 0, 0, 2), expand=False))
     console.print(result.verdict.sentence, style="bold")
     console.print(f"report: {report}", soft_wrap=True)
 
@@ -69,8 +69,8 @@ def _answers(result: AuditResult) -> Table:
     return table
 
 
-def _lines(scores: Scores) -> list[str]:
-    """What fits into a sentence."""
+def _lines(scores: Scores, output: str) -> list[str]:
+    """What fits into a sentence; output: what a prediction is."""
     first = scores.importances[:1]
     taus = [(name, scores.score("tau", name, against)) for against in first for name in scores.maps]
     by_map = ", ".join(f"{name} {_value(tau)}" for name, tau in taus)
@@ -78,7 +78,7 @@ def _lines(scores: Scores) -> list[str]:
     for change in ("permuted", "uniform"):
         moved, flipped = scores.score("tvd", change, EVERYWHERE), scores.score("flip", change, EVERYWHERE)
         if moved is not None:
-            labels = "" if flipped is None else f"; {percent(flipped.value)} change their label"
+            labels = "" if flipped is None else f"; {percent(flipped.value)} change their {output}"
             lines.append(f"{change} attention moves predictions by {with_ends(moved)}{labels}")
     if (another := scores.score("adversary", scores.headline)) is not None:
         lines.append(f"another map with the same prediction diverges by {with_ends(another)} nats, at most 0.693")

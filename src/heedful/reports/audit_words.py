@@ -11,6 +11,7 @@ QUERIES = {
     "first": "from the first place, where a classification token stands",
     "last": "from the last place, where the prediction is read",
     "mean": "from all places, averaged",
+    "only": "from the one place that it has",
 }
 
 
