@@ -145,8 +145,8 @@ def preflight(
 def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:
     """Write the page of a run: a study, an audit, a followed training, a sweep or a paper's results; say where it is.
 
-    Several studies come side by side on one page, `comparison.html` where `out` is left out. results: where the results
-    of papers are stored.
+    Several studies, audits or followed trainings come side by side on one page, `comparison.html` where `out` is left
+    out. results: where the results of papers are stored.
 
     >>> report("runs/demo")                                    # doctest: +SKIP
     PosixPath('runs/demo/report.html')
@@ -154,12 +154,8 @@ def report(*runs: Path | str, out: Path | str | None = None, results: Path | str
     PosixPath('both.html')
     """
     from heedful.reports.kinds import write_page
-    from heedful.sweeps.start import is_sweep
-    from heedful.sweeps.start import write_page as write_sweep
 
     target = None if out is None else Path(out)
-    if len(runs) == 1 and is_sweep(Path(runs[0])):
-        return write_sweep(Path(runs[0]), target)
     return write_page([Path(run) for run in runs], out=target, results=Path(results))
 
 

@@ -216,7 +216,10 @@ def preflight(
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN…", help="The folder of a run of any kind; several studies come side by side."),
+        typer.Argument(
+            metavar="RUN…",
+            help="The folder of a run of any kind; several studies, audits or followed trainings come side by side.",
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="Where to write; RUN/report.html, or comparison.html for several.")
@@ -224,7 +227,7 @@ def report(
     results: Annotated[Path, typer.Option(help="The folder of stored results, for a paper's page.")] = Path("results"),
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write the page of a study, an audit, a followed training or a paper, or of several studies side by side."""
+    """Write the page of a study, an audit, a followed training, a sweep or a paper, or of several side by side."""
     from heedful import api
 
     path = api.report(*runs, out=out, results=results)

@@ -8,8 +8,9 @@ import pytest
 from heedful.errors import RunError
 from heedful.measure.uncertainty import Estimate
 from heedful.reports import comparison
-from heedful.reports.comparison import Side, comparison_payload, differing, facts, headline, open_sides, same_examples
+from heedful.reports.comparison import Side, comparison_payload, open_sides, same_examples
 from heedful.reports.page import render_comparison, write_comparison
+from heedful.reports.sides import differing, facts, headline, questions
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 
@@ -29,6 +30,10 @@ def sides(runs):
     return open_sides(runs)
 
 
+def compared(sides: list[Side]):
+    return [side.compared() for side in sides]
+
+
 def changed(side: Side, **parts) -> Side:
     return replace(side, result=replace(side.result, **parts))
 
@@ -42,23 +47,23 @@ def moved(side: Side, by: float) -> Side:
 
 
 def test_equal_runs_are_not_shown_to_differ(sides):
-    assert headline(sides) == "smoke and other are not shown to differ in any of 6 agreements."
-    assert differing(sides) == []
-    different, shared = facts(sides)
+    assert headline(compared(sides)) == "smoke and other are not shown to differ in any of 6 agreements."
+    assert differing(compared(sides)) == []
+    different, shared = facts(compared(sides))
     assert different == []
     assert ("seeds", "0, 1") in shared
 
 
 def test_intervals_that_do_not_meet_are_a_difference(sides):
     apart = [sides[0], moved(sides[1], 2.0)]
-    assert headline(apart).startswith("smoke and other differ in 1 of 6 agreements")
-    (line,) = differing(apart)
+    assert headline(compared(apart)).startswith("smoke and other differ in 1 of 6 agreements")
+    (line,) = differing(compared(apart))
     assert line.startswith("A(α, β): smoke ")
-    assert len(differing([sides[0], moved(sides[1], 1e-6)])) == 0
+    assert len(differing(compared([sides[0], moved(sides[1], 1e-6)]))) == 0
 
 
 def test_what_differs_is_told_apart_from_what_is_shared(sides):
-    different, shared = facts([sides[0], changed(sides[1], budget="paper")])
+    different, shared = facts(compared([sides[0], changed(sides[1], budget="paper")]))
     ((name, values),) = different
     assert name == "budget"
     assert [value.split(":")[0] for value in values] == ["smoke", "paper"]
@@ -71,6 +76,8 @@ def test_the_same_examples_as_every_model_saw_them(sides):
     assert names == ["smoke/standard-0", "smoke/uniform-0", "other/standard-0", "other/uniform-0"]
     assert content["beside"] == "other/standard-0"
     assert {f"{name}/beta_logit" for name in names} <= set(content["arrays"])
+    assert {f"{run}/tokens/attention" for run in ("smoke", "other")} <= set(content["arrays"])
+    assert [run["name"] for run in content["tokens"]["runs"]] == ["smoke", "other"]
     assert content["runs"] == ["smoke", "other"]
     assert {row["run"] for row in content["rows"]} == {"smoke", "other"}
     assert [model["places"] for model in content["models"]] == [list(range(len(content["steps"])))] * 4
@@ -97,6 +104,9 @@ def test_translations_side_by_side(smoke_translation_run, tmp_path):
     content = comparison_payload(pair).content
     assert content["task"] == "translation"
     assert "other/standard-0/alpha" in content["arrays"]
+    assert {f"translations/{run['name']}/attention" for run in content["translations"]["runs"]} <= set(
+        content["arrays"]
+    )
     assert len({curve["kind"] for curve in content["bleu"]}) == 2
 
 
@@ -125,6 +135,6 @@ def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
 def test_a_question_that_one_run_was_not_asked(sides):
     result: StudyResult = sides[1].result
     fewer = changed(sides[1], verdict=replace(result.verdict, questions=result.verdict.questions[1:]))
-    asked = comparison.questions([sides[0], fewer])
+    asked = questions(compared([sides[0], fewer]))
     assert asked[0][1][1] is None
     assert all(answer is not None for _, answers in asked[1:] for answer in answers)

@@ -62,6 +62,21 @@ def test_several_studies(smoke_run, tmp_path):
     assert "studies side by side" in page.read_text(encoding="utf-8")
 
 
+def test_several_audits(audit, tmp_path):
+    other = Path(shutil.copytree(audit, tmp_path / "again"))
+    page = write_page([audit, other], out=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 audits side by side" in page
+    assert "audit and again are not shown to differ in any of" in page
+
+
+def test_several_followed_trainings(tmp_path):
+    run = follow(tmp_path / "run", labels=None).root
+    other = Path(shutil.copytree(run, tmp_path / "again"))
+    page = write_page([run, other], out=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 followed trainings side by side" in page
+    assert "run and again are not shown to differ in any of 3 agreements" in page
+
+
 def test_what_has_no_page(smoke_run, audit, tmp_path):
     with pytest.raises(RunError, match="no such folder"):
         kind_of(tmp_path / "nothing")

@@ -7,9 +7,10 @@ import polars
 import pytest
 
 from heedful.errors import ConfigError, RunError
+from heedful.reports.kinds import write_page
 from heedful.studies.grid import grid_of
-from heedful.studies.swept import SweepResult
-from heedful.sweeps.start import is_sweep, start_sweep, write_page
+from heedful.studies.swept import SweepResult, is_sweep
+from heedful.sweeps.start import start_sweep
 from heedful.sweeps.sweep import run_sweep
 from tests.sweeps.tiny import FakeCrew, tiny_grid
 
@@ -51,7 +52,7 @@ def test_everything_is_carried_out_and_summed_up(sweep, tmp_path):
     assert json.loads((out / "manifest.json").read_text())["on"] == "nowhere"
     assert is_sweep(out)
     (out / "report.html").unlink()
-    assert write_page(out).read_text().count("report.html") == 6
+    assert write_page([out]).read_text().count("report.html") == 6
 
 
 def test_nothing_is_done_twice(sweep):

@@ -22,7 +22,7 @@ from heedful.reports.audit_shades import STEPS, shade_css
 from heedful.reports.audit_words import QUERIES, decimal, p_value, quantity_name, reason, with_ends
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
-from heedful.reports.page import asset, environment, fingerprint
+from heedful.reports.page import asset, environment, policy
 
 _MANY_LABELS = 12
 
@@ -47,15 +47,15 @@ def render_audit(result: AuditResult, command: str = "") -> str:
     }
     scores = Scores(result)
     page = made.get_template("audit.html.j2").render(
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         payload=json_for_html(_payload(result)),
         version=__version__,
         result=result,
         command=command,
-        subject_facts=_subject_facts(result),
-        data_facts=_data_facts(result),
+        subject_facts=subject_facts(result),
+        data_facts=data_facts(result),
         settings=[(name.replace("_", " "), _said(value)) for name, value in result.settings.items()],
         many_labels=_MANY_LABELS,
         tau=tau_section(scores),
@@ -72,14 +72,6 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         limits={"moves": MOVES, "far": FAR, "tau": NEGLIGIBLE_TAU, "drop": NEGLIGIBLE_DROP},
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may be fetched, and only the one style and the one script of this page count."""
-    return (
-        f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _payload(result: AuditResult) -> dict[str, Any]:
@@ -102,7 +94,8 @@ def _contrast_row(contrast: dict[str, Any]) -> dict[str, Any]:
     return {**contrast, "difference": difference.pop("value"), **difference}
 
 
-def _subject_facts(result: AuditResult) -> list[tuple[str, str]]:
+def subject_facts(result: AuditResult) -> list[tuple[str, str]]:
+    """The model in pairs of word and value."""
     accuracy = result.accuracy
     facts = [
         ("model", result.model),
@@ -115,7 +108,8 @@ def _subject_facts(result: AuditResult) -> list[tuple[str, str]]:
     return facts
 
 
-def _data_facts(result: AuditResult) -> list[tuple[str, str]]:
+def data_facts(result: AuditResult) -> list[tuple[str, str]]:
+    """The data in pairs of word and value."""
     special = result.settings.get("include_special", False)
     cut = f"{result.cut:,} of {result.passages:,} passages lost {_count(result.cut_pieces, 'piece')} at the end"
     facts = [

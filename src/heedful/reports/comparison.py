@@ -21,11 +21,10 @@ from heedful.reports.payload import (
     saved_row,
 )
 from heedful.reports.shown import Shown, choose_models, shown_pairs, shown_texts
-from heedful.reports.words import symbol
-from heedful.studies.result import AgreementResult, Question, StudyResult
+from heedful.reports.sides import Compared, check_sides
+from heedful.reports.vocabularies import attended_words, told, translated, translated_words
+from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run
-
-MOST = 6  # as many marks can be told apart
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,21 @@ class Side:
     run: Run
     result: StudyResult
 
+    def compared(self) -> Compared:
+        """Its own agreements, its verdict and what it was made of."""
+        own = {agreement_key(row.name): row.estimate for row in self.result.agreements if row.convention == "own"}
+        facts = [
+            *summary.data_facts(self.result),
+            *summary.training_facts(self.run, self.result),
+            *summary.provenance(self.run, self.result),
+        ]
+        return Compared(self.name, self.result.verdict, own, dict(facts))
+
 
 def open_sides(runs: Sequence[Path]) -> list[Side]:
     """The studies in those folders, which must be finished and of one task."""
-    if len(runs) > MOST:
-        raise RunError(f"{len(runs)} runs; a page compares {MOST} at most, whose marks can be told apart")
-    if len({run.resolve() for run in runs}) < len(runs):
-        raise RunError("the same run is named twice; a run is compared with others")
     sides = []
-    for name, root in zip(short_names(runs), runs, strict=True):
+    for name, root in zip(check_sides(runs), runs, strict=True):
         run = Run(root)
         run.config()
         if not run.result_path.exists():
@@ -54,20 +59,6 @@ def open_sides(runs: Sequence[Path]) -> list[Side]:
         said = ", ".join(f"{side.name} is of {side.result.task}" for side in sides)
         raise RunError(f"studies of {' and '.join(sorted(tasks))} have no agreement in common to compare: {said}")
     return sides
-
-
-def short_names(runs: Sequence[Path]) -> list[str]:
-    """The last part of each path, with as many before it as it takes to tell them apart.
-
-    >>> short_names([Path("runs/a"), Path("runs/b")]), short_names([Path("x/demo"), Path("y/demo")])
-    (['a', 'b'], ['x/demo', 'y/demo'])
-    """
-    parts = [run.resolve().parts for run in runs]
-    for many in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(of[-many:]) for of in parts]
-        if len(set(names)) == len(names):
-            return names
-    return names
 
 
 def comparison_payload(sides: Sequence[Side]) -> Payload:
@@ -99,6 +90,8 @@ def comparison_payload(sides: Sequence[Side]) -> Payload:
         content["beside"] = shown[1][0].name
         shelf = shown_pairs if first.task == "translation" else shown_texts
         content |= shelf([model for models in shown for model in models], arrays)
+        content |= _words(sides, [models[0].steps for models in shown], steps, arrays)
+        content |= _words(sides, shown, arrays)
     return Payload(content | {"arrays": arrays.directory}, arrays)
 
 
@@ -123,58 +116,13 @@ def same_examples(sides: Sequence[Side]) -> bool:
     )
 
 
-def headline(sides: Sequence[Side]) -> str:
-    """What the intervals of the runs say about one another, in one sentence."""
-    apart, both = differing(sides), len(_common(sides))
-    names = " and ".join([", ".join(side.name for side in sides[:-1]), sides[-1].name])
-    if not apart:
-        return f"{names} are not shown to differ in any of {both} agreements."
-    return f"{names} differ in {len(apart)} of {both} agreements: their intervals do not meet."
-
-
-def differing(sides: Sequence[Side]) -> list[str]:
-    """The agreements (own) of which two runs have intervals that do not meet, each with its ends."""
-    found = []
-    for key, rows in _common(sides).items():
-        low = max(rows, key=lambda row: row.estimate.low)
-        high = min(rows, key=lambda row: row.estimate.high)
-        if low.estimate.low > high.estimate.high:
-            said = (f"{side.name} {summary.with_interval(row.estimate)}" for side, row in zip(sides, rows, strict=True))
-            found.append(f"{symbol(key)}: {', '.join(said)}")
-    return found
-
-
-def questions(sides: Sequence[Side]) -> list[tuple[str, list[Question | None]]]:
-    """Every question of the verdicts, with each run's answer; None where a run was not asked."""
-    asked = [{q.question: q for q in side.result.verdict.questions} for side in sides]
-    every = dict.fromkeys(question for answers in asked for question in answers)
-    return [(question, [answers.get(question) for answers in asked]) for question in every]
-
-
-def facts(sides: Sequence[Side]) -> tuple[list[tuple[str, list[str]]], list[tuple[str, str]]]:
-    """What differs between the runs, a value for each; and what all have in common."""
-    each = [
-        dict(
-            [
-                *summary.data_facts(side.result),
-                *summary.training_facts(side.run, side.result),
-                *summary.provenance(side.run, side.result),
-            ]
-        )
-        for side in sides
-    ]
-    names = list(dict.fromkeys(name for one in each for name in one))
-    columns = [(name, [one.get(name, "–") for one in each]) for name in names]
-    different = [(name, values) for name, values in columns if len(set(values)) > 1]
-    return different, [(name, values[0]) for name, values in columns if len(set(values)) == 1]
-
-
-def _common(sides: Sequence[Side]) -> dict[str, list[AgreementResult]]:
-    """The agreements (own) that every run has."""
-    each = [
-        {agreement_key(row.name): row for row in side.result.agreements if row.convention == "own"} for side in sides
-    ]
-    return {key: [one[key] for one in each] for key in each[0] if all(key in one for one in each)}
+def _words(sides: Sequence[Side], own: Sequence[Sequence[int]], steps: Sequence[int], arrays: Arrays) -> dict[str, Any]:
+    """The table of words of all runs, each over its own seeds and at its own steps."""
+    each = [(side.run, side.result, at, side.name, last_before(at, steps)) for side, at in zip(sides, own, strict=True)]
+    if sides[0].result.task == "translation":
+        seeds = max(len(side.result.seeds) for side in sides)
+        return translated_words([translated(*one) for one in each], sides[0].run, seeds, arrays)
+    return attended_words([told(*one) for one in each], arrays)
 
 
 def _models(side: Side) -> list[Shown]:
@@ -185,8 +133,21 @@ def _models(side: Side) -> list[Shown]:
 
 def _model(model: Shown, steps: Sequence[int]) -> dict[str, Any]:
     """A model, and which of its own steps is shown at each step of the slider: the last that is not after it."""
-    places = np.maximum(np.searchsorted(model.steps, steps, side="right") - 1, 0)
-    return {"name": model.name, "kind": model.spec.kind, "title": model.title, "places": places.tolist()}
+    return {
+        "name": model.name,
+        "kind": model.spec.kind,
+        "title": model.title,
+        "places": last_before(model.steps, steps),
+    }
+
+
+def last_before(own: Sequence[int], steps: Sequence[int]) -> list[int]:
+    """For each step of the slider, the place among a model's own of the last that is not after it.
+
+    >>> last_before([0, 4, 8], [0, 2, 4, 9])
+    [0, 0, 1, 2]
+    """
+    return [int(place) for place in np.maximum(np.searchsorted(own, steps, side="right") - 1, 0)]
 
 
 def _of_standard(curves: Sequence[dict[str, Any]], side: Side) -> list[dict[str, Any]]:

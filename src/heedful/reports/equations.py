@@ -185,5 +185,5 @@ _COUNTED = (16, 17, 18, 19)
 _OF_TASK = {
     "classification": (5, 6, 7, 9, 10, 11, *_COUNTED),
     "translation": (1, 2, 4, 5, 6, 10, 11, *_COUNTED),
-    "following": (),
+    "following": (9, 10),
 }

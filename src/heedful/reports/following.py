@@ -17,6 +17,7 @@ from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import Arrays
 from heedful.reports.payload import FORMAT, Payload
 from heedful.reports.tokens import token_table
+from heedful.reports.vocabularies import Told, attended_words
 from heedful.reports.words import symbol
 from heedful.trace.store import Trace
 
@@ -48,7 +49,7 @@ def following_payload(run: FollowedRun) -> Payload:
         "name": result.name,
         "labels": probe.labels,
         "steps": steps,
-        "agreements": [_agreement(row, result) for row in result.steps[-1].agreements],
+        "agreements": [last_agreement(row, result) for row in result.steps[-1].agreements],
         "rows": result.to_rows(),
         "paper": {},
         "random": result.random_agreement,
@@ -58,7 +59,8 @@ def following_payload(run: FollowedRun) -> Payload:
         "special_share": {"steps": steps, "values": [step.special for step in result.steps]},
         "models": [{"name": _MODEL, "kind": "standard", "title": probe.model}],
     }
-    content |= _texts(probe, trace, steps, arrays)
+    texts, words = probe_texts(probe, [(_MODEL, trace, steps)], arrays)
+    content |= texts | attended_words(words, arrays)
     return Payload(without_nan(content) | {"arrays": arrays.directory}, arrays)
 
 
@@ -116,7 +118,8 @@ def provenance(run: FollowedRun) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _agreement(row: StepAgreement, result: FollowedTraining) -> dict[str, Any]:
+def last_agreement(row: StepAgreement, result: FollowedTraining) -> dict[str, Any]:
+    """What the charts know of an agreement at the last recorded step."""
     curve = result.curve(row.name)
     return {
         "key": row.name,
@@ -138,21 +141,26 @@ def _accuracy(result: FollowedTraining, probe: ProbeTexts) -> list[dict[str, Any
     return [{"kind": "standard", "title": "accuracy", "steps": steps, "values": [s.accuracy for s in result.steps]}]
 
 
-def _texts(probe: ProbeTexts, trace: Trace, steps: Sequence[int], arrays: Arrays) -> dict[str, Any]:
-    """The texts that are shown, and the words that draw attention in all of them."""
+def probe_texts(
+    probe: ProbeTexts, told_by: Sequence[tuple[str, Trace, Sequence[int]]], arrays: Arrays
+) -> tuple[dict[str, Any], list[Told]]:
+    """The texts that are shown as every model saw them, and the words that draw attention in all of them.
+
+    told_by: name, trace and steps of each model, all followed on these texts; the first decides which are shown.
+    """
     vocabulary: dict[str, int] = {}
     numbered = [[vocabulary.setdefault(word, len(vocabulary)) for word in text] for text in probe.words]
     split = EncodedSplit.of(numbered, probe.right or [0] * len(numbered))
     words = list(vocabulary)
-    chosen = choose_examples(trace, split.lengths, len(steps) * _BYTES_PER_POSITION)
-    add_examples(arrays, _MODEL, trace, steps, chosen, attends=True)
+    bytes_per_position = sum(len(steps) for _, _, steps in told_by) * _BYTES_PER_POSITION
+    chosen = choose_examples(told_by[0][1], split.lengths, bytes_per_position)
+    for name, trace, steps in told_by:
+        add_examples(arrays, name, trace, steps, chosen, attends=True)
     places = np.concatenate([split.text(int(i)) for i in chosen])
     used, inverse = np.unique(places, return_inverse=True)
     arrays.add("places", inverse.astype(np.uint32))
-    table = token_table(split, [trace], steps)
-    arrays.add("tokens/attention", table.attention)
-    arrays.add("tokens/beta", table.beta)
-    return {
+    tables = [token_table(split, [trace], steps) for _, trace, steps in told_by]
+    content = {
         "texts": {
             "index": chosen.tolist(),
             "label": split.labels[chosen].tolist() if probe.right else [None] * len(chosen),
@@ -161,11 +169,5 @@ def _texts(probe: ProbeTexts, trace: Trace, steps: Sequence[int], arrays: Arrays
         },
         "words": [words[i] for i in used],
         "special": [""] * len(used),
-        "tokens": {
-            "words": [words[i] for i in table.ids],
-            "special": [""] * len(table.ids),
-            "counts": table.counts.tolist(),
-            "least": table.least,
-            "seeds": 1,
-        },
     }
+    return content, [Told(table, tuple((words[i], "") for i in table.ids), 1) for table in tables]

@@ -19,11 +19,12 @@ from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
 from heedful.files import write_text
 from heedful.markup import answers, dots_and_whiskers, plain_numbers, raised
-from heedful.reports import comparison, following, summary
+from heedful.reports import comparison, followed_sides, following, summary
 from heedful.reports.equations import equations, linked
 from heedful.reports.numbers import interval, percent
 from heedful.reports.packing import json_for_html
 from heedful.reports.payload import Payload, study_payload
+from heedful.reports.sides import Compared, differing, facts, headline, questions
 from heedful.studies.run import Run
 
 _FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
@@ -42,6 +43,12 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
 def write_comparison(runs: Sequence[Path], out: Path) -> Path:
     """Write one page of several studies side by side, whole or not at all, and say where it is."""
     write_text(out, render_comparison(comparison.open_sides(runs)))
+    return out
+
+
+def write_followed(runs: Sequence[Path], out: Path) -> Path:
+    """Write one page of several followed trainings side by side, whole or not at all, and say where it is."""
+    write_text(out, render_followed(followed_sides.open_followed(runs)))
     return out
 
 
@@ -90,25 +97,55 @@ def render_following(run: FollowedRun) -> str:
 
 def render_comparison(sides: Sequence[comparison.Side]) -> str:
     """The page of several studies as text."""
-    different, shared = comparison.facts(sides)
-    lines = [(side.name, line) for side in sides for line in summary.agreement_lines(side.result)]
     return _laid_out(
         "comparison.html.j2",
         comparison.comparison_payload(sides),
-        sides=sides,
-        names=[side.name for side in sides],
-        headline=comparison.headline(sides),
-        differing=comparison.differing(sides),
-        questions=comparison.questions(sides),
-        different=different,
-        shared=shared,
-        agreements=sorted(lines, key=lambda line: [row.name for _, row in lines].index(line[1].name)),
+        **_beside([side.compared() for side in sides], "studies"),
+        agreements=_by_agreement([(side.name, summary.agreement_lines(side.result)) for side in sides]),
         same=comparison.same_examples(sides),
         terms=summary.terms(sides[0].result),
-        alignment=[],
-        has_paper=False,
+        wide_curve=sides[0].result.task != "translation",
         commands=[(side.name, *summary.rerun(side.run)) for side in sides],
     )
+
+
+def render_followed(sides: Sequence[followed_sides.FollowedSide]) -> str:
+    """The page of several followed trainings as text."""
+    labelled = all(side.probe.right for side in sides)
+    return _laid_out(
+        "comparison-following.html.j2",
+        followed_sides.followed_payload(sides),
+        **_beside([side.compared() for side in sides], "followed trainings"),
+        agreements=_by_agreement([(side.name, following.agreement_lines(side.result)) for side in sides]),
+        same=followed_sides.same_texts(sides),
+        terms=summary.TERMS["classification"],
+        labelled=labelled,
+        wide_curve=not labelled,
+    )
+
+
+def _beside(sides: Sequence[Compared], what: str) -> dict[str, Any]:
+    """The words that any comparison has."""
+    different, shared = facts(sides)
+    return {
+        "what": what,
+        "sides": sides,
+        "names": [side.name for side in sides],
+        "headline": headline(sides),
+        "differing": differing(sides),
+        "questions": questions(sides),
+        "different": different,
+        "shared": shared,
+        "alignment": [],
+        "has_paper": False,
+    }
+
+
+def _by_agreement(lines: Sequence[tuple[str, Sequence[Any]]]) -> list[tuple[str, Any]]:
+    """The rows of all runs' tables, those of one agreement together."""
+    every = [(name, row) for name, rows in lines for row in rows]
+    names = [row.name for _, row in every]
+    return sorted(every, key=lambda line: names.index(line[1].name))
 
 
 def _laid_out(template: str, payload: Payload, **words: Any) -> str:

@@ -9,13 +9,11 @@ import numpy as np
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements
 from heedful.reports.packing import Arrays
-from heedful.reports.pieces import special, spelling
 from heedful.reports.shown import RECORDED, shown_models, shown_pairs, shown_texts
-from heedful.reports.tokens import token_table
-from heedful.reports.translations import Ranking, translation_table
+from heedful.reports.vocabularies import attended_words, told, translated, translated_words
 from heedful.reports.words import MODEL_TITLES, symbol
 from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
-from heedful.studies.run import ModelSpec, Run
+from heedful.studies.run import Run
 
 FORMAT = 1
 
@@ -50,9 +48,10 @@ def study_payload(run: Run, result: StudyResult) -> Payload:
     }
     if result.task == "translation":
         content |= {"bleu": bleu_curves(result), "alignment": _alignment(result.alignment)}
-        content |= shown_pairs(shown, arrays) | _translations(run, result, steps, arrays)
+        content |= shown_pairs(shown, arrays)
+        content |= translated_words([translated(run, result, steps)], run, len(result.seeds), arrays)
     else:
-        content |= shown_texts(shown, arrays) | _tokens(run, result, steps, arrays)
+        content |= shown_texts(shown, arrays) | attended_words([told(run, result, steps)], arrays)
     return Payload(content | {"arrays": arrays.directory}, arrays)
 
 
@@ -69,49 +68,6 @@ def agreement_key(name: str) -> str:
 def best_accuracy(model: ModelSummary) -> float | None:
     """Validation accuracy at the step whose quantities count as the model's."""
     return model.accuracy[model.steps.index(model.best_step)]
-
-
-def _tokens(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> dict[str, Any]:
-    traces = [run.model(ModelSpec("standard", seed)).trace() for seed in result.seeds]
-    table = token_table(run.split("validation"), traces, steps)
-    arrays.add("tokens/attention", table.attention)
-    arrays.add("tokens/beta", table.beta)
-    vocabulary = run.vocabulary().words
-    return {
-        "tokens": {
-            "words": [vocabulary[i] for i in table.ids],
-            "special": [special(int(i)) for i in table.ids],
-            "counts": table.counts.tolist(),
-            "least": table.least,
-            "seeds": len(traces),
-        }
-    }
-
-
-def _translations(run: Run, result: StudyResult, steps: list[int], arrays: Arrays) -> dict[str, Any]:
-    traces = [run.model(ModelSpec("standard", seed)).trace() for seed in result.seeds]
-    lexicon = run.model(ModelSpec("lexicon", 0)).trace()
-    table = translation_table(run.pairs("validation"), traces, lexicon, steps)
-    rankings: dict[str, Ranking] = {
-        name: getattr(table, name) for name in ("counting", "model_1", "knowledge", "attention")
-    }
-    used = np.unique(np.concatenate([table.ids, *(ranking.tokens.ravel() for ranking in rankings.values())]))
-    used = used[used >= 0]
-    for name, ranking in rankings.items():
-        places = np.where(ranking.tokens < 0, len(used), np.searchsorted(used, ranking.tokens))
-        arrays.add(f"translations/{name}", places.astype(np.uint16))
-        arrays.add(f"translations/{name}_score", ranking.scores)
-    return {
-        "translations": {
-            "source": np.searchsorted(used, table.ids).tolist(),
-            "counts": table.counts.tolist(),
-            "least": table.least,
-            "meetings": table.meetings,
-            "seeds": len(traces),
-            "best": rankings["counting"].tokens.shape[-1],
-            **spelling(run.tokeniser(), used),
-        }
-    }
 
 
 def _alignment(alignment: AlignmentResult | None) -> dict[str, Any] | None:

@@ -16,6 +16,16 @@ from heedful.studies.tabular import Tabular, arrow_table
 
 State = Literal["finished", "failed"]
 FORMAT = 1
+GRID, STUDIES, SWEEP_RESULT = "grid.toml", "studies", "result.json"  # what stands in a sweep's folder
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder is a sweep's.
+
+    >>> is_sweep(Path("no/such/folder"))
+    False
+    """
+    return usable(folder / GRID).exists() and (folder / STUDIES).is_dir()
 
 
 @dataclass(frozen=True)

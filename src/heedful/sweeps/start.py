@@ -7,13 +7,11 @@ from typing import Any
 
 from heedful.config import toml_value
 from heedful.errors import ConfigError
-from heedful.files import usable
-from heedful.reports.sweep_page import write_sweep_page
 from heedful.studies.grid import grid_of, read_grid
 from heedful.studies.swept import SweepResult
 from heedful.sweeps.crew import Crew
 from heedful.sweeps.local import LocalCrew
-from heedful.sweeps.sweep import GRID, RESULT, STUDIES, run_sweep
+from heedful.sweeps.sweep import run_sweep
 from heedful.sweeps.watching import watch
 
 PLACES = ("local", "ray")
@@ -50,16 +48,6 @@ def start_sweep(
         device = "cpu"
     with watch([axis.name for axis in grid.axes], enabled=progress) as on_event:
         return run_sweep(grid, out, crew, said=said, retries=retries, device=device, on_event=on_event)
-
-
-def is_sweep(folder: Path) -> bool:
-    """Whether a folder is a sweep's."""
-    return usable(folder / GRID).exists() and (folder / STUDIES).is_dir()
-
-
-def write_page(folder: Path, out: Path | None = None) -> Path:
-    """Write the page of a sweep that came to an end, and say where it is."""
-    return write_sweep_page(SweepResult.load(folder / RESULT), folder, out)
 
 
 def _check(on: str, address: str | None, jobs: int | None, gpus: int | float, shared: bool | None) -> None:

@@ -29,12 +29,12 @@ from heedful.studies.mending import mend
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 from heedful.studies.study import source_commit
-from heedful.studies.swept import SweepResult, SweptStudy, main_figures
+from heedful.studies.swept import GRID, STUDIES, SWEEP_RESULT, SweepResult, SweptStudy, main_figures
 from heedful.sweeps.crew import AttemptError, Crew
 from heedful.sweeps.events import Event, EventKind, OnEvent
 from heedful.sweeps.order import Order, finished
 
-GRID, STUDIES, RESULT, MANIFEST = "grid.toml", "studies", "result.json", "manifest.json"
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _swept(out: Path, point: GridPoint, tried: Tried | None) -> SweptStudy:
 
 
 def _write(swept: SweepResult, out: Path) -> None:
-    swept.save(out / RESULT)
+    swept.save(out / SWEEP_RESULT)
     swept.save_table(out / "summary.parquet")
     swept.save_table(out / "summary.csv")
     write_sweep_page(swept, out)

@@ -1,7 +1,7 @@
 // The charts of several runs: a mark for each in the agreements, a colour for each over training.
 
 function convention() {
-  return document.querySelector("[name=convention]:checked").value;
+  return document.querySelector("[name=convention]:checked")?.value ?? "own"; // followed trainings have no other
 }
 
 function drawAgreements(holder, width) {
@@ -10,7 +10,7 @@ function drawAgreements(holder, width) {
     const dots = chosen.filter((a) => a.key === key).map((a) => ({ ...a, mark: a.run }));
     return { label: dots[0].symbol, dots };
   });
-  const title = `Agreements, ${convention()}, of ${page.runs.length} runs with their intervals; the table below has the numbers`;
+  const title = `Agreements${document.querySelector("[name=convention]") ? `, ${convention()},` : ""} of ${page.runs.length} runs with their intervals; the table below has the numbers`;
   dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.runs, rows, chance: page.random });
 }
 
@@ -18,12 +18,17 @@ function drawCurves() {
   const reach = (curves) => curves.flatMap((c) => c.values).filter((v) => v !== null);
   const up = (values) => Math.min(1, Math.ceil(Math.max(...values) * 10) / 10);
   const accuracies = reach(page.accuracy);
-  lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each run over training`, {
+  if (accuracies.length) lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each run over training`, {
     series: byKind(page.accuracy), low: Math.floor(Math.min(...accuracies) * 10) / 10, high: up(accuracies),
   });
   lineChart(document.getElementById("entropy-chart"), "Normalised entropy of attention over training", {
     series: page.runs.map((label, i) => ({ label, colour: i, lines: [page.entropies[i]] })), low: 0, high: 1,
   });
+  if (page.special_shares) {
+    lineChart(document.getElementById("special-chart"), "Share of attention on special tokens over training", {
+      series: page.runs.map((label, i) => ({ label, colour: i, lines: [page.special_shares[i]] })), low: 0, high: 1,
+    });
+  }
   if (page.bleu) {
     lineChart(document.getElementById("bleu-chart"), "BLEU of each run over training", {
       series: byKind(page.bleu), low: 0, high: Math.max(0.1, up(reach(page.bleu))), format: (value) => (100 * value).toFixed(1),

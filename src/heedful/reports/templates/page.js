@@ -11,7 +11,7 @@ function showPlayer() {
   const accuracyAt = (step) => {
     if (page.runs) return page.runs.map((run) => {
       const found = page.accuracy.filter((m) => m.kind === run).map((m) => readAt(m, step).value);
-      return ` · ${run} ${percent(found.reduce((a, b) => a + b, 0) / found.length)}`;
+      return !found.length ? "" : ` · ${run} ${percent(found.reduce((a, b) => a + b, 0) / found.length)}`;
     }).join("");
     const accuracy = standard?.values[standard.steps.indexOf(step)];
     if (accuracy === undefined) return "";
