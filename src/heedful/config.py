@@ -7,7 +7,7 @@ import math
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -298,6 +298,9 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
     for key, value in mapping.items():
         known(key, names, where)
         values[key] = _coerce(value, hints[key], f"{where}: {key}")
+    for f in fields(kind):  # type: ignore[arg-type]
+        if f.name not in values and f.default is MISSING and f.default_factory is MISSING:
+            raise ConfigError(f"{where}: {f.name} is missing; it must be said")
     try:
         return kind(**values)
     except (ConfigError, TypeError) as error:

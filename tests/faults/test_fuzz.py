@@ -18,7 +18,7 @@ def check(tally: Tally) -> None:
 
 
 def test_readers():
-    check(fuzz_readers.fuzz(1))
+    check(fuzz_readers.fuzz(4))
 
 
 def test_settings():

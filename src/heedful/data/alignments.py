@@ -87,7 +87,7 @@ def read_alignments(path: str | Path, *, first: int | None = None, count: int | 
         base = _base(re.findall(r"\d+", " ".join(lines))) if first is None else first
         found = tuple(parse_links(line, first=base, where=f"{path}:{n}") for n, line in enumerate(lines, start=1))
     if count is not None and len(found) != count:
-        raise DataError(f"{path}: {len(found)} alignments for {count} sentence pairs")
+        raise DataError(f"{path}: {len(found)} alignments for {count} sentence pairs; write a line for each pair")
     return found
 
 
@@ -98,12 +98,15 @@ def check_alignments(
 
     >>> check_alignments([Alignment.of([(2, 0)])], [2], [1], "gold.wa")
     Traceback (most recent call last):
-    heedful.errors.DataError: gold.wa:1: link 2-0 lies outside a pair of 2 and 1 words (counted from 0)
+    heedful.errors.DataError: gold.wa:1: link 2-0 lies outside a pair of 2 and 1 words (counted from 0); check ...
     """
     for n, (alignment, L, T) in enumerate(zip(alignments, sources, targets, strict=True), start=1):
         for s, t in sorted(alignment.possible):
             if s >= L or t >= T:
-                raise DataError(f"{name}:{n}: link {s}-{t} lies outside a pair of {L} and {T} words (counted from 0)")
+                raise DataError(
+                    f"{name}:{n}: link {s}-{t} lies outside a pair of {L} and {T} words (counted from 0); "
+                    "check that it is a link of this pair"
+                )
 
 
 _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})")

@@ -176,7 +176,9 @@ def _text(value: Any, table: Table, i: int, column: str) -> str:
             f"{table.where(i)}: column {shown(column)} holds {shown(value)}, not a text; name another with --text"
         )
     if _NOT_CHARACTERS.search(value):
-        raise DataError(f"{table.where(i)}: the text holds a NUL or half a surrogate pair, which are not characters")
+        raise DataError(
+            f"{table.where(i)}: the text holds a NUL or half a surrogate pair, which are not characters; take them out"
+        )
     return value
 
 
@@ -223,7 +225,9 @@ def _label(value: Any, table: Table, i: int, column: str) -> str:
             f"{table.where(i)}: column {shown(column)} holds {shown(value)}, not a label; name another with --label"
         )
     if isinstance(value, str) and _NOT_CHARACTERS.search(value):
-        raise DataError(f"{table.where(i)}: the label holds a NUL or half a surrogate pair, which are not characters")
+        raise DataError(
+            f"{table.where(i)}: the label holds a NUL or half a surrogate pair, which are not characters; take them out"
+        )
     return str(value).strip()
 
 

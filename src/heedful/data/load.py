@@ -77,7 +77,7 @@ def _existing(data: str | Path) -> Path:
     if path.is_dir():
         raise DataError(f"{path}: this is a folder; give a file that ends in {', '.join(SUFFIXES)}")
     if isinstance(data, Path) or format_of(path) or len(path.parts) > 1:
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: there is no such file; check its name and folder")
     raise DataError(f"there is no corpus or file named {data!r}; {nearest(data)}")
 
 

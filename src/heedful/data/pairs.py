@@ -193,9 +193,12 @@ def _text(value: Any, table: Table, i: int, column: str) -> str:
     if value is None or value is MISSING:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{table.where(i)}: column {column!r} holds {value!r:.40}, which is not a sentence")
+        raise DataError(
+            f"{table.where(i)}: column {column!r} holds {value!r:.40}, which is not a sentence; name the columns that "
+            "hold sentences with --text and --label"
+        )
     if _NOT_CHARACTERS.search(value):
-        raise DataError(f"{table.where(i)}: column {column!r} holds a NUL or half a surrogate pair")
+        raise DataError(f"{table.where(i)}: column {column!r} holds a NUL or half a surrogate pair; take them out")
     return value
 
 

@@ -150,7 +150,7 @@ def _delimited(path: Path, records: Iterator[tuple[int, list[str]]], decisions: 
         rows.append(row)
         lines.append(line)
     if not rows:
-        raise DataError(f"{path}: there is a header ({listed(names)}) but no rows")
+        raise DataError(f"{path}: there is a header ({listed(names)}) but no rows; write one below it for each text")
     return Table(str(path), dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), lines, "line", decisions)
 
 
@@ -199,9 +199,9 @@ def as_object(path: Path, line: int, content: str) -> dict[str, Any]:
     try:
         row = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}") from error
+        raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}; write one object a line") from error
     if not isinstance(row, dict):
-        raise DataError(f'{path}:{line}: this line is not a JSON object such as {{"text": "…", "label": "…"}}')
+        raise DataError(f'{path}:{line}: this line is not a JSON object; write such as {{"text": "…", "label": "…"}}')
     return row
 
 
@@ -227,7 +227,7 @@ def _parquet(path: Path) -> Table:
             raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
         columns = {name: table[name].to_pylist() for name in names}
     except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
-        raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}") from error
+        raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
     if table.num_rows == 0:
-        raise DataError(f"{path}: there are no rows")
+        raise DataError(f"{path}: there are no rows; write one for each text")
     return Table(str(path), columns, list(range(1, table.num_rows + 1)), "row")
