@@ -27,7 +27,8 @@ def main(only: str | None = None, rounds: int | None = None) -> int:
             for failure in tally.failures:
                 print(failure)
             total += len(tally.failures)
-            record(tally.name, tally.tried, 0, len(tally.failures), tally.seconds, f"python -m {__spec__.name} {name}")
+            how = f"python -m {__spec__.name} {name}{f' {rounds}' if rounds else ''}"
+            record(tally.name, tally.tried, 0, len(tally.failures), tally.seconds, how)
             print(
                 f"{tally.name}: {tally.tried:,} tried, {tally.refused:,} refused, {len(tally.failures)} failures",
                 flush=True,
