@@ -1,4 +1,5 @@
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -240,3 +241,38 @@ def test_no_folder_of_somebody_else(tmp_path):
         free_folder(tmp_path / "file")
     with pytest.raises(ConfigError, match="holds a study"):
         free_folder(tmp_path)
+
+
+def test_states_are_set_beside_inputs_by_all_four_accounts(tmp_path):
+    """M1 of meister2021."""
+    result = run_audit(stacked(), passages(6), out=tmp_path, settings=replace(QUICK, adversary_steps=0))
+    beside = {c.first: c.second for c in result.contrasts if c.quantity == "tau" and c.first.startswith("hidden ")}
+    assert beside == {
+        "hidden gradient": "gradient",
+        "hidden gradient × state": "gradient × input",
+        "hidden integrated gradients": "integrated gradients",
+        "hidden leave one out": "leave one out",
+    }
+    assert all(c.p <= c.corrected <= 1 for c in result.contrasts)
+
+
+def test_what_is_asked_of_a_layer_is_asked_of_a_head_that_is_shown(tmp_path):
+    settings = replace(QUICK, headline="layer 2 head 3", adversary_steps=2)
+    result = run_audit(stacked(), passages(6), out=tmp_path, settings=settings)
+    assert result.score("random tau", "layer 2 head 3", "leave one out").n > 0
+    assert result.score("adversary", "layer 2 head 3").n == 6
+    whole = run_audit(stacked(), passages(6), out=tmp_path, settings=replace(settings, headline="mean"))
+    assert "for the map of one layer or head" in whole.verdict.questions[4].because
+
+
+def test_without_captum_one_sentence_says_what_was_left_out(tmp_path, monkeypatch):
+    some, settings, lines = passages(3), replace(QUICK, adversary_steps=0), []
+    assert run_audit(pooled(), some, out=tmp_path, settings=settings).left_out == ()
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    result = run_audit(pooled(), some, out=tmp_path, settings=settings, on_progress=lines.append)
+    (sentence,) = result.left_out
+    assert sentence.startswith("integrated gradients were left out: ")
+    assert [line["notice"] for line in lines if "notice" in line] == [sentence]
+    assert not any("integrated" in score.against for score in result.scores)
+    assert sentence in AuditResult.load(tmp_path / "result.json").left_out
+    assert run_audit(pooled(), some, out=tmp_path, settings=replace(settings, integrated_steps=0)).left_out == ()

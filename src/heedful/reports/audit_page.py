@@ -103,6 +103,7 @@ def subject_facts(result: AuditResult) -> list[tuple[str, str]]:
         ("map shown", f"{result.headline}; the verdict is about this one"),
         ("fingerprint", result.fingerprint),
     ]
+    facts += [("not measured", sentence) for sentence in result.left_out]
     if accuracy is not None:
         facts.insert(1, ("accuracy", f"{percent(accuracy.value)} ({interval(accuracy)})"))
     return facts

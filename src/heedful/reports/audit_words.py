@@ -12,6 +12,7 @@ QUERIES = {
     "last": "from the last place, where the prediction is read",
     "mean": "from all places, averaged",
     "only": "from the one place that it has",
+    "": "as it was given",
 }
 
 
