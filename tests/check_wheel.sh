@@ -34,6 +34,8 @@ PYTHON
 "$bin/heedful" study reviews.csv --label verdict --budget smoke --jobs 2
 "$bin/heedful" report runs/reviews --out page.html
 test -s page.html
+said=$(COLUMNS=300 "$bin/heedful" audit runs/reviews --sample 12 2>&1)
+case $said in *"integrated gradients were left out"*"pip install 'heedful[hf]'"*) ;; *) echo "an audit without captum: $said"; exit 1 ;; esac
 "$bin/python" -c "import heedful, pathlib; assert (pathlib.Path(heedful.__file__).parent / 'py.typed').exists()"
 bash -c "'$bin/heedful' --show-completion; :" | grep -q _HEEDFUL_COMPLETE || { echo "no shell completion"; exit 1; }
 complete() { COMP_WORDS="heedful $1" COMP_CWORD="$2" _HEEDFUL_COMPLETE=complete_bash "$bin/heedful" || :; }

@@ -1,5 +1,6 @@
 """The API reference: a page for the public names, and one for `heedful.measure`, from what is there."""
 
+from abc import ABC
 from pathlib import Path
 
 import heedful
@@ -38,7 +39,10 @@ def _class(name):
     kind = "autoexception" if name.endswith("Error") else "autoclass"
     home = getattr(heedful, name).__module__
     elsewhere = "\n   :no-index:" if home.startswith("heedful.measure") else ""  # it has its place among the measures
-    return _rst(f".. {kind}:: {home}.{name}\n   :members:{elsewhere}")
+    bases = [base for base in getattr(heedful, name).__mro__[1:-1] if base is not ABC]
+    ours = bool(bases) and all(base.__module__.startswith("heedful.") for base in bases)
+    shared = "\n   :inherited-members:" if ours and kind == "autoclass" else ""
+    return _rst(f".. {kind}:: {home}.{name}\n   :members:{shared}{elsewhere}")
 
 
 def _module(name):

@@ -1,10 +1,16 @@
 """A whole paper at `smoke`, made once; tests of one paper run in one process (tests/conftest.py)."""
 
+import importlib
+import json
 from pathlib import Path
 
 import pytest
+import torch
 
+from heedful.papers import units
 from heedful.papers.reproduce import reproduce
+from heedful.studies import pool, worker
+from heedful.studies.run import ModelSpec, Run
 
 
 class Reproduced:
@@ -14,9 +20,32 @@ class Reproduced:
         self.results, self.work = folder / "results", folder / "work"
 
 
-def _smoke(paper: str, folder: Path) -> Reproduced:
+def _here(module, arguments, orders, *, jobs=None, on_progress=lambda line: None, lock=None):
+    """What workers do, in this process; workers themselves are tested with studies and with the other papers."""
+    for name, order in orders.items():
+        if module == worker.__name__:
+            run, device = arguments
+            kind, seed = order.split()
+            worker.train_model(Run(Path(run)), ModelSpec(kind, int(seed)), device=device, report=on_progress)
+        else:
+            asked, device = json.loads(order), torch.device(arguments[0])
+            home, function = asked["function"].split(":")
+            compute = getattr(importlib.import_module(home), function)
+
+            def report(line, name=name):
+                on_progress({"model": name, **line})
+
+            units.save(Path(asked["out"]), compute(**asked["arguments"], device=device, report=report))
+
+
+def _smoke(paper: str, folder: Path, *, workers: bool = False) -> Reproduced:
+    """workers: whether each of the many short studies and experiments has a process, which imports everything anew."""
     made = Reproduced(folder)
-    reproduce(paper, budget="smoke", results=made.results, work=made.work, jobs=1, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        if not workers:
+            patch.setattr(pool, "work_through", _here)
+            patch.setattr(units, "work_through", _here)
+        reproduce(paper, budget="smoke", results=made.results, work=made.work, jobs=1, device="cpu")
     return made
 
 
@@ -29,10 +58,10 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
 @pytest.fixture(scope="session")
 def reproduced_meister(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
     """All of meister2021 at `smoke`; copy it before changing anything in it."""
-    return _smoke("meister2021", tmp_path_factory.mktemp("meister2021"))
+    return _smoke("meister2021", tmp_path_factory.mktemp("meister2021"), workers=True)
 
 
 @pytest.fixture(scope="session")
 def reproduced_sunlu(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
     """All of sunlu2020 at `smoke`; copy it before changing anything in it."""
-    return _smoke("sunlu2020", tmp_path_factory.mktemp("sunlu2020"))
+    return _smoke("sunlu2020", tmp_path_factory.mktemp("sunlu2020"), workers=True)
