@@ -1,4 +1,4 @@
-"""A headless Chromium, for what is measured or pictured in one."""
+"""A headless Chromium, for what is measured, pictured or tested in one."""
 
 import contextlib
 import tempfile
@@ -12,19 +12,22 @@ from selenium.webdriver.chrome.service import Service
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --hide-scrollbars --force-color-profile=srgb"
+    "--disable-component-update --disable-sync --hide-scrollbars --force-color-profile=srgb "
+    "--window-size=1280,900"
 )
 PATIENCE = 120  # seconds
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[webdriver.Chrome]:
-    """A browser with a profile of its own, which ends with the block."""
+def chromium(*, logs: bool = False) -> Iterator[webdriver.Chrome]:
+    """A browser with a profile of its own, which ends with the block; logs: keep what its console and network say."""
     with tempfile.TemporaryDirectory() as profile:
         options = webdriver.ChromeOptions()
         options.binary_location = str(CHROMIUM)
         for flag in [*FLAGS.split(), f"--user-data-dir={profile}"]:
             options.add_argument(flag)
+        if logs:
+            options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
         driver.set_script_timeout(PATIENCE)
         try:

@@ -19,6 +19,7 @@ _SYMBOLS = {
     "beta_log": "β^log",
     "delta": "Δ",
 }
+_MARKS = ("M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z", "M0-5.5L5.5 0L0 5.5L-5.5 0z", "M-4-4h8v8h-8z")
 _WIDTH, _LEFT, _TOP, _GAP = 720, 98, 40, 15
 _STYLE = """
 .heedful { --ink: #1d1c1a; --soft: #5a5852; --line: #dcd9d1; --paper: #fff; --s0: #3a4ca6; --s1: #b3460b;
@@ -126,11 +127,11 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | 
     def x(share: Number) -> float:
         return round(float(_LEFT + share / most * (right - _LEFT)), 1)
 
-    parts = [_line("grid", x(k / 10), _TOP - 8, x(k / 10), height - 36) for k in range(round(10 * most) + 1)]
+    parts = [line("grid", x(k / 10), _TOP - 8, x(k / 10), height - 36) for k in range(round(10 * most) + 1)]
     parts += [_text(x(k / 10), height - 20, "middle", f"{10 * k}") for k in range(round(10 * most) + 1)]
     parts.append(_text(x(most / 2), height - 4, "middle", "% that agree"))
     if chance is not None:
-        parts += [_line("random", x(chance), _TOP - 8, x(chance), height - 36)]
+        parts += [line("random", x(chance), _TOP - 8, x(chance), height - 36)]
         parts += [_text(x(chance) + 5, _TOP - 12, "start", "random Â")]
     for i, key in enumerate(keys):
         rows = [row for row in agreements if row["key"] == key]
@@ -142,6 +143,20 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | 
                 parts += _dot(row, conventions, at, x, right, several=len(conventions) > 1)
     label = Markup('<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">{3}</svg>')
     return label.format(_WIDTH, height, "Agreements with their 95 % intervals", Markup().join(parts))
+
+
+def dot(mark: int, x: Number, y: Number) -> Markup:
+    """A mark of a picture: 0 a disc, 1 a hollow diamond, 2 a square; the style sheet's `m0` to `m2` colour them.
+
+    >>> dot(1, 20, 5)[:43]
+    Markup('<path class="dot m1" d="M0-5.5L5.5 0L0 5.5L')
+    """
+    return Markup('<path class="dot m{}" d="{}" transform="translate({} {})"/>').format(mark, _MARKS[mark], x, y)
+
+
+def line(kind: str, x1: Number, y1: Number, x2: Number, y2: Number) -> Markup:
+    """A straight line of a picture; kind: its classes."""
+    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, x1, y1, x2, y2)
 
 
 def notebook(sentence: str, *parts: Markup) -> str:
@@ -172,18 +187,12 @@ def _dot(
     drawn = []
     said = f"{100 * row['value']:.1f}\N{NO-BREAK SPACE}%"
     if _is_number(row["low"]) and _is_number(row["high"]):
-        drawn.append(_line(f"whisker m{mark}", x(row["low"]), y, x(row["high"]), y))
+        drawn.append(line(f"whisker m{mark}", x(row["low"]), y, x(row["high"]), y))
         said += f" ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
     if _is_number(row["shuffle"]):
-        drawn.append(_line("shuffle", x(row["shuffle"]), y - 6, x(row["shuffle"]), y + 6))
-    shape = "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z" if mark == 0 else "M0-5.5L5.5 0L0 5.5L-5.5 0z"
-    place = Markup('<path class="dot m{}" d="{}" transform="translate({} {})"/>')
-    drawn.append(place.format(mark, shape, x(row["value"]), y))
+        drawn.append(line("shuffle", x(row["shuffle"]), y - 6, x(row["shuffle"]), y + 6))
+    drawn.append(dot(mark, x(row["value"]), y))
     return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {said}" if several else said)]
-
-
-def _line(kind: str, x1: Number, y1: Number, x2: Number, y2: Number) -> Markup:
-    return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, x1, y1, x2, y2)
 
 
 def _text(x: Number, y: Number, anchor: str, words: str, *, soft: bool = True) -> Markup:

@@ -1,26 +1,25 @@
 """A page in a real browser: what the tests of all pages share."""
 
+import csv
+import io
 import json
 import os
 import time
+import xml.etree.ElementTree as ET
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from benchmarks import browser as headless
+from benchmarks.browser import CHROMIUM, DRIVER
 from selenium import webdriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --window-size=1280,900"
-)
-
+INSTALLED = CHROMIUM.exists() and DRIVER.exists()
 in_a_browser = [
     pytest.mark.browser,
     pytest.mark.skipif(
-        not (CHROMIUM.exists() and DRIVER.exists()) and os.environ.get("CI") != "true",
+        not INSTALLED and os.environ.get("CI") != "true",
         reason="chromium and chromedriver are not installed",
     ),
 ]
@@ -29,8 +28,7 @@ in_a_browser = [
 def visit(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     browser.get_log("performance")
     browser.get_log("browser")
-    browser.get(page.as_uri())
-    WebDriverWait(browser, 20).until(lambda b: b.execute_script("return document.body.dataset.ready") == "yes")
+    headless.visit(browser, page)
     settle(browser)
     return browser
 
@@ -58,6 +56,46 @@ def saved(downloads: Path, name: str) -> Path:
     pytest.fail(f"{name} was not saved; there are {list(downloads.iterdir())}")
 
 
+def saved_rows(downloads: Path, name: str) -> list[dict[str, str]]:
+    """A table that was saved, row by row."""
+    return list(csv.DictReader(io.StringIO(saved(downloads, name).read_text(encoding="utf-8-sig"))))
+
+
+def saved_picture(downloads: Path, name: str) -> list[str]:
+    """The texts of a picture that was saved, of which there must be some."""
+    root = ET.parse(saved(downloads, name)).getroot()
+    assert root.tag == f"{SVG}svg"
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert texts
+    return texts
+
+
+def has_no_sideways_scrolling(browser: webdriver.Chrome, width: int) -> None:
+    """The page, all of it unfolded, fits a screen of that width."""
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.execute_script(UNFOLDED)
+        settle(browser)
+        time.sleep(0.2)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def is_accessible(browser: webdriver.Chrome, page: Path, scheme: str) -> None:
+    """Names, order and contrast of the whole page, by day or by night."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        visit(browser, page)
+        browser.execute_script(UNFOLDED)
+        settle(browser)
+        assert browser.execute_script(AUDIT) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def leaves_nothing_and_complains_of_nothing(browser: webdriver.Chrome) -> None:
     """No request but to the page itself, and an empty console."""
     requests = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -74,6 +112,8 @@ def serious_faults(browser: webdriver.Chrome) -> list[str]:
     return found
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+UNFOLDED = "for (const details of document.querySelectorAll('details')) details.open = true"
 SETTLED = """
 const done = arguments[0];
 const still = () => (typeof rest === "undefined" || !(frame || rest) ? done() : requestAnimationFrame(still));

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmarks.browser import chromium
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
-from tests.browser.chromium import CHROMIUM, DRIVER, FLAGS
+from tests.browser.chromium import INSTALLED
 
 
 @pytest.fixture(scope="module")
@@ -16,19 +16,11 @@ def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    if not (CHROMIUM.exists() and DRIVER.exists()):
+def driver() -> Iterator[webdriver.Chrome]:
+    if not INSTALLED:
         pytest.fail("chromium and chromedriver are needed where CI=true")
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    opened.set_script_timeout(100)
-    yield opened
-    opened.quit()
+    with chromium(logs=True) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,12 @@
 """axe-core finds nothing serious on any kind of page."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from heedful.reports.audit_page import write_audit_page
+from heedful.reports.kinds import write_page
 from heedful.reports.page import write_comparison, write_report
 from heedful.reports.paper_page import write_paper_report
 from tests.browser.chromium import in_a_browser, leaves_nothing_and_complains_of_nothing, serious_faults, settle, visit
@@ -19,7 +23,7 @@ for (const details of document.querySelectorAll('details')) details.open = true;
 """
 
 
-@pytest.fixture(params=["study", "translation", "comparison", "audit", "following", "paper"])
+@pytest.fixture(params=["study", "translation", "comparison", "audit", "audits", "following", "followed", "paper"])
 def page(request, smoke_run, smoke_translation_run, tmp_path):
     out = tmp_path / "page.html"
     if request.param == "study":
@@ -30,9 +34,20 @@ def page(request, smoke_run, smoke_translation_run, tmp_path):
         return write_comparison([smoke_run, beside(smoke_run, tmp_path)], out)
     if request.param == "audit":
         return write_audit_page(audit_example(), out, "heedful audit")
+    if request.param == "audits":
+        return write_page([audit_folder(tmp_path / name) for name in ("one", "two")], out=out)
+    if request.param == "followed":
+        one = follow(tmp_path / "one", labels=RIGHT).root
+        return write_page([one, Path(shutil.copytree(one, tmp_path / "two"))], out=out)
     if request.param == "following":
         return write_report(follow(tmp_path / "run", labels=RIGHT).root, out=out)
     return write_paper_report(RESULTS, [CLAIM], out)
+
+
+def audit_folder(folder):
+    folder.mkdir()
+    audit_example().save(folder / "result.json")
+    return folder
 
 
 def test_nothing_serious(browser, page):

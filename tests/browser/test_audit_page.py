@@ -1,9 +1,6 @@
 """The page of an audit in a real browser."""
 
-import csv
-import io
 import json
-import xml.etree.ElementTree as ET
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -12,7 +9,17 @@ from selenium.webdriver.support.ui import Select
 
 from heedful.audits.names import DELETION, GRADIENT
 from heedful.reports.audit_page import write_audit_page
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, visit
+from tests.browser.chromium import (
+    by_id,
+    has_no_sideways_scrolling,
+    in_a_browser,
+    is_accessible,
+    saved,
+    saved_picture,
+    saved_rows,
+    settle,
+    visit,
+)
 from tests.reports.audit_example import EXAMPLES, HEADS, HOSTILE_WORDS, LAYERS, audit_example
 
 pytestmark = in_a_browser
@@ -132,12 +139,11 @@ def test_pictures_and_tables_are_saved(opened, downloads, result):
         press(opened, name, "CSV")
     for name in ("tau-1", "comprehensiveness-2", "moved-1", "another-1"):
         press(opened, name, "SVG")
-        picture = ET.parse(saved(downloads, f"{name}.svg")).getroot()
-        assert picture.findall(".//{http://www.w3.org/2000/svg}text")
-    rows = list(csv.DictReader(io.StringIO(saved(downloads, "scores.csv").read_text(encoding="utf-8-sig"))))
+        assert saved_picture(downloads, f"{name}.svg")
+    rows = saved_rows(downloads, "scores.csv")
     assert [row["of"] for row in rows] == [score.of for score in result.scores]
     assert float(rows[0]["value"]) == result.scores[0].estimate.value
-    words = list(csv.DictReader(io.StringIO(saved(downloads, "words.csv").read_text(encoding="utf-8-sig"))))
+    words = saved_rows(downloads, "words.csv")
     assert len(words) == sum(len(example.words) for example in result.examples)
     assert float(words[0]["attention"]) == pytest.approx(result.examples[0].map[0], abs=1e-5)
     assert "'=1+1" in {row["word"] for row in words}
@@ -147,27 +153,12 @@ def test_pictures_and_tables_are_saved(opened, downloads, result):
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1920])
 def test_no_sideways_scrolling(opened, width):
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
-        opened.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
-        settle(opened)
-        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    has_no_sideways_scrolling(opened, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(browser, page, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    try:
-        visit(browser, page)
-        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
-        settle(browser)
-        assert browser.execute_script(AUDIT) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    is_accessible(browser, page, scheme)
 
 
 def test_everything_is_there_without_a_script(browser, page):

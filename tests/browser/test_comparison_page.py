@@ -1,8 +1,5 @@
 """Two studies side by side in a real browser."""
 
-import csv
-import io
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,7 +13,7 @@ from tests.browser.chromium import (
     by_id,
     in_a_browser,
     leaves_nothing_and_complains_of_nothing,
-    saved,
+    saved_rows,
     settle,
     visit,
 )
@@ -76,8 +73,7 @@ def test_conventions_and_agreements_are_chosen(opened):
 def test_tables_are_saved(opened, downloads):
     for name in ("verdicts", "differences"):
         opened.execute_script(f"document.querySelector('[data-name={name}] button').click()")
-    rows = list(csv.DictReader(io.StringIO(saved(downloads, "verdicts.csv").read_text(encoding="utf-8-sig"))))
+    rows = saved_rows(downloads, "verdicts.csv")
     assert list(rows[0]) == ["Question", "smoke", "other"]
     assert rows[1]["smoke"].split()[0] in ("yes", "no", "unclear")
-    differences = csv.DictReader(io.StringIO(saved(downloads, "differences.csv").read_text(encoding="utf-8-sig")))
-    assert list(differences) == [{"What differs": "device", "smoke": "cpu", "other": "another"}]
+    assert saved_rows(downloads, "differences.csv") == [{"What differs": "device", "smoke": "cpu", "other": "another"}]

@@ -1,14 +1,19 @@
 """The page of a paper in a real browser."""
 
-import csv
-import io
 import xml.etree.ElementTree as ET
 
 import pytest
 from selenium.webdriver.common.by import By
 
 from heedful.reports.paper_page import write_paper_report
-from tests.browser.chromium import AUDIT, in_a_browser, leaves_nothing_and_complains_of_nothing, saved, visit
+from tests.browser.chromium import (
+    AUDIT,
+    in_a_browser,
+    leaves_nothing_and_complains_of_nothing,
+    saved,
+    saved_rows,
+    visit,
+)
 from tests.reports.test_paper_page import CLAIM, HOSTILE, MALICE, RESULTS
 
 pytestmark = in_a_browser
@@ -25,12 +30,12 @@ def test_tables_and_figures_are_saved(browser, page, downloads):
     assert browser.execute_script(AUDIT) == []
     for button in browser.find_elements(By.CSS_SELECTOR, ".save button"):
         browser.execute_script("arguments[0].click()", button)
-    cells = list(csv.DictReader(io.StringIO(saved(downloads, "table2-quick.csv").read_text(encoding="utf-8-sig"))))
+    cells = saved_rows(downloads, "table2-quick.csv")
     table = RESULTS[0].finding.tables[0]
     assert len(cells) == len(table.rows) * len(table.columns)
     assert float(cells[0]["measured"]) == table.rows[0].cells[0].measured.value
     assert float(cells[0]["published"]) == table.rows[0].cells[0].published
-    claims = list(csv.DictReader(io.StringIO(saved(downloads, "claims.csv").read_text(encoding="utf-8-sig"))))
+    claims = saved_rows(downloads, "claims.csv")
     assert claims == [{name: CLAIM[name] for name in claims[0]}]
     figure = next(figure for result in RESULTS for figure in result.finding.figures)
     assert ET.parse(saved(downloads, f"{figure.name}.svg")).getroot().tag == "{http://www.w3.org/2000/svg}svg"

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import shutil
-import time
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,19 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from heedful.reports.page import write_report
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.browser.chromium import (
+    by_id,
+    has_no_sideways_scrolling,
+    in_a_browser,
+    is_accessible,
+    leaves_nothing_and_complains_of_nothing,
+    saved,
+    saved_picture,
+    saved_rows,
+    settle,
+    titles,
+    visit,
+)
 from tests.conftest import unsealed
 
 HOSTILE_WORDS = [
@@ -50,11 +60,7 @@ def shades(browser):
 
 
 def test_nothing_is_complained_of_and_nothing_leaves_the_page(opened):
-    requests = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
-    addresses = [r["params"]["request"]["url"] for r in requests if r["method"] == "Network.requestWillBeSent"]
-    assert addresses
-    assert [a for a in addresses if not a.startswith(("file:", "data:", "blob:"))] == []
-    assert opened.get_log("browser") == []
+    leaves_nothing_and_complains_of_nothing(opened)
 
 
 def test_at_least_ten_examples_with_all_three_quantities(opened):
@@ -183,11 +189,9 @@ def test_pictures_and_tables_are_saved(opened, downloads, smoke_run):
     ):
         opened.execute_script("arguments[0].click()", button)
     for name in ("agreements.svg", "accuracy.svg", "agreement-curves.svg", "entropy.svg"):
-        picture = ET.parse(saved(downloads, name)).getroot()
-        assert picture.tag == "{http://www.w3.org/2000/svg}svg"
-        assert picture.findall(".//{http://www.w3.org/2000/svg}text")
+        assert saved_picture(downloads, name)
     assert saved(downloads, "entropy.png").read_bytes().startswith(b"\x89PNG")
-    rows = list(csv.DictReader(io.StringIO(saved(downloads, "agreements.csv").read_text(encoding="utf-8-sig"))))
+    rows = saved_rows(downloads, "agreements.csv")
     result = StudyResult.load(smoke_run / "result.json")
     assert [float(row["agreement"]) for row in rows] == [row.estimate.value for row in result.agreements]
     words = list(csv.reader(io.StringIO(saved(downloads, "words.csv").read_text(encoding="utf-8-sig"))))
@@ -202,10 +206,9 @@ def test_an_example_is_saved_as_a_picture_and_as_numbers(opened, downloads):
         opened.execute_script("arguments[0].click()", button)
     number = titles(opened)[0].split()[1]
     words = opened.execute_script("return document.querySelector('.example .words').children.length")
-    picture = ET.parse(saved(downloads, f"text-{number}.svg")).getroot()
-    assert len(picture.findall(".//{http://www.w3.org/2000/svg}text")) >= 3 * words
+    assert len(saved_picture(downloads, f"text-{number}.svg")) >= 3 * words
     assert saved(downloads, f"text-{number}.png").read_bytes().startswith(b"\x89PNG")
-    rows = list(csv.DictReader(io.StringIO(saved(downloads, f"text-{number}.csv").read_text(encoding="utf-8-sig"))))
+    rows = saved_rows(downloads, f"text-{number}.csv")
     assert list(rows[0]) == ["step", "model", "place", "word", "alpha", "beta", "delta"]
     assert len(rows) == words
     assert sum(float(row["alpha"]) for row in rows) == pytest.approx(1, abs=0.03)
@@ -266,24 +269,9 @@ def test_right_to_left_text_runs_right_to_left(browser, smoke_run, opened):
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1920])
 def test_no_sideways_scrolling(opened, width):
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
-        settle(opened)
-        time.sleep(0.2)
-        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    has_no_sideways_scrolling(opened, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(browser, page, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    try:
-        visit(browser, page)
-        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
-        settle(browser)
-        assert browser.execute_script(AUDIT) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    is_accessible(browser, page, scheme)

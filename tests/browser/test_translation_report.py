@@ -1,10 +1,7 @@
 """The page of a translation study in a real browser."""
 
-import csv
-import io
 import json
 import re
-import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -15,7 +12,17 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from heedful.reports.page import write_report
-from tests.browser.chromium import AUDIT, by_id, in_a_browser, saved, settle, titles, visit
+from tests.browser.chromium import (
+    by_id,
+    has_no_sideways_scrolling,
+    in_a_browser,
+    is_accessible,
+    saved,
+    saved_rows,
+    settle,
+    titles,
+    visit,
+)
 
 pytestmark = in_a_browser
 
@@ -180,7 +187,7 @@ def test_pictures_and_tables_are_saved(opened, downloads):
         assert picture.tag == "{http://www.w3.org/2000/svg}svg"
         assert picture.findall(".//{http://www.w3.org/2000/svg}text")
     assert saved(downloads, "standard-0.png").read_bytes().startswith(b"\x89PNG")
-    words = list(csv.DictReader(io.StringIO(saved(downloads, "words.csv").read_text(encoding="utf-8-sig"))))
+    words = saved_rows(downloads, "words.csv")
     assert {row["way"] for row in words} == {"counting", "model_1", "knowledge", "attention"}
     assert not [row for row in words if row["word"].startswith(("=", "+", "@", "-"))]
 
@@ -210,24 +217,9 @@ def test_hostile_words_stay_words(opened):
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1920])
 def test_no_sideways_scrolling(opened, width):
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    try:
-        settle(opened)
-        time.sleep(0.3)
-        assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    has_no_sideways_scrolling(opened, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(browser, page, scheme):
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    try:
-        visit(browser, page)
-        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
-        settle(browser)
-        assert browser.execute_script(AUDIT) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    is_accessible(browser, page, scheme)

@@ -251,13 +251,13 @@ def test_pictures_have_a_line_for_each_number(result):
     assert len(tau.pictures) == 5
     first = ElementTree.fromstring(tau.pictures[0].svg)
     assert first.get("aria-label") == f"τ with {DELETION}"
-    kinds = [node.get("class").strip() for node in first if node.tag in ("circle", "rect")]
-    assert (kinds.count("dot"), kinds.count("dot cross"), kinds.count("dot other")) == (5, 5, 3)
+    kinds = [node.get("class").strip() for node in first if node.tag == "path"]
+    assert [kinds.count(f"dot m{mark}") for mark in range(3)] == [5, 5, 3]
     erased = [ElementTree.fromstring(picture.svg) for picture in order_section(scores, "comprehensiveness").pictures]
-    assert len(erased[0].findall("circle")) == 2  # attention and random order
-    assert len(erased[0].findall("rect")) == 4
+    marks = [len(erased[0].findall(f"path[@class='dot m{mark}']")) for mark in range(3)]
+    assert marks == [1, 1, 4]  # attention, random order, importances
     moved = movement_section(scores, LAYERS)
-    assert [len(ElementTree.fromstring(picture.svg).findall("circle")) for picture in moved.pictures] == [8, 8]
+    assert [len(ElementTree.fromstring(picture.svg).findall("path")) for picture in moved.pictures] == [8, 8]
     assert dict(moved.tables[0].rows)["all layers"][0].startswith(
         f"{result.score('tvd', 'permuted', 'all layers').value:.3f}"
     )
@@ -265,18 +265,18 @@ def test_pictures_have_a_line_for_each_number(result):
 
 
 def test_whiskers_end_where_the_interval_ends():
-    line = Line("a & <b>", (Mark(Estimate(0.2, -0.1, 0.4, 9)), Mark(around(0.0, 0.0), "cross")), strong=True)
+    line = Line("a & <b>", (Mark(Estimate(0.2, -0.1, 0.4, 9)), Mark(around(0.0, 0.0), 1)), strong=True)
     scale = Scale.over([line])
     assert (scale.low, scale.high, scale.step) == (-0.1, 0.4, 0.1)
     svg = ElementTree.fromstring(dots_svg("title", [line], scale, references=[(0.3, "asked")]))
-    whisker = svg.find("line[@class='whisker ']")
-    dot = svg.find("circle")
+    whisker = svg.find("line[@class='whisker m0']")
+    dot, other = (float(path.get("transform").removeprefix("translate(").split()[0]) for path in svg.findall("path"))
     ticks = svg.findall("line[@class='grid']")
     assert whisker.get("x1") == ticks[0].get("x1")
     assert whisker.get("x2") == ticks[-1].get("x1")
-    share = (float(dot.get("cx")) - float(whisker.get("x1"))) / (float(whisker.get("x2")) - float(whisker.get("x1")))
+    share = (dot - float(whisker.get("x1"))) / (float(whisker.get("x2")) - float(whisker.get("x1")))
     assert share == pytest.approx(0.6, abs=0.001)
-    assert svg.find("line[@class='axis']").get("x1") == svg.findall("circle")[1].get("cx")
+    assert float(svg.find("line[@class='axis']").get("x1")) == other
     assert svg.find("text[@class='strong']").text == "a & <b>"
 
 

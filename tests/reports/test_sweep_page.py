@@ -48,7 +48,7 @@ def test_small_multiples_over_any_grid(sizes):
     page = render_sweep(result, "name")
     pictures = len(result.studies) // max([1, *sizes])
     assert page.count("<svg") == 3 * pictures
-    assert page.count('<circle class="dot') == 3 * len(result.studies)
+    assert page.count('<path class="dot') == 3 * len(result.studies)
     assert page.count("/report.html") == len(result.studies)
     assert "nan" not in page.lower().replace("finance", "")
     assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'", html.unescape(page))
@@ -81,5 +81,5 @@ def test_an_estimate_of_nothing():
     nothing = Figure("accuracy", "", Estimate(NAN, NAN, NAN, 0))
     result = replace(result, studies=(replace(result.studies[0], figures=(nothing,)), result.studies[1]))
     page = render_sweep(result, "name")
-    assert page.count('<circle class="dot') == 3
+    assert page.count('<path class="dot') == 3
     assert result.to_dict()["studies"][0]["figures"][0]["estimate"]["value"] is None

@@ -139,14 +139,19 @@ def _pictures(sides: Sequence[Compared]) -> tuple[Picture, ...]:
         for name in names
     }
     several = {name: lines for name, lines in panels.items() if len(lines) > 1}
-    tau = Scale.over([line for name, lines in several.items() if name.startswith("τ") for line in lines])
+    tau = Scale.over([line for name, lines in several.items() if _is_tau(name) for line in lines])
     return tuple(
-        Picture(
-            f"figure-{i}",
-            dots_svg(name[0].upper() + name[1:], lines, tau if name.startswith("τ") else Scale.over(lines)),
-        )
+        Picture(f"figure-{i}", dots_svg(_title(name), lines, tau if _is_tau(name) else Scale.over(lines)))
         for i, (name, lines) in enumerate(several.items(), 1)
     )
+
+
+def _is_tau(name: str) -> bool:
+    return name.startswith("τ")
+
+
+def _title(name: str) -> str:
+    return name if _is_tau(name) else name[0].upper() + name[1:]
 
 
 def _table(sides: Sequence[Compared]) -> Numbers:

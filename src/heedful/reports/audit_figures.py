@@ -9,22 +9,23 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from heedful.markup import dot, line
 from heedful.measure.uncertainty import Estimate
 from heedful.reports.audit_words import decimal
 from heedful.reports.numbers import percent
 
 _WIDTH, _LEFT, _RIGHT = 360, 130, 308  # names stand before the left end of the scale, values after the right
-_TOP, _ROW, _APART = 26, 25, 7
+_TOP, _ROW, _APART = 26, 26, 9
 _MOST_TICKS = 5
 _TINY = 1e-9  # what rounding may have added to a number
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One estimate; kind: a class of the style sheet, which also decides the shape (`other` is a square)."""
+    """One estimate; mark: which of `markup.dot`, the first a disc."""
 
     estimate: Estimate
-    kind: str = ""
+    mark: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,46 +96,36 @@ def dots_svg(
         Markup('<text class="name" x="0" y="14">{}</text>').format(title),
         *(_tick(scale, value, bottom) for value in scale.ticks()),
         *(_reference(scale, value, word, bottom) for value, word in references),
-        *(_line(scale, line, _TOP + _ROW * (i + 0.5)) for i, line in enumerate(lines)),
+        *(_row(scale, row, _TOP + _ROW * (i + 0.5)) for i, row in enumerate(lines)),
     ]
     return Markup().join([*parts, Markup("</svg>")])
 
 
 def _tick(scale: Scale, value: float, bottom: int) -> Markup:
-    kind = "axis" if abs(value) < _TINY else "grid"
-    return Markup(
-        '<line class="{0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/>'
-        '<text class="soft" x="{1}" y="{4}" text-anchor="middle">{5}</text>'
-    ).format(kind, scale.x(value), _TOP, bottom, bottom + 16, scale.tick(value))
+    x, kind = scale.x(value), "axis" if abs(value) < _TINY else "grid"
+    written = Markup('<text class="soft" x="{}" y="{}" text-anchor="middle">{}</text>')
+    return line(kind, x, _TOP, x, bottom) + written.format(x, bottom + 16, scale.tick(value))
 
 
 def _reference(scale: Scale, value: float, word: str, bottom: int) -> Markup:
-    return Markup(
-        '<line class="random" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>'
-        '<text class="soft" x="{0}" y="{3}" dx="-4" text-anchor="end">{4}</text>'
-    ).format(scale.x(value), _TOP, bottom, bottom - 4, word)
+    x = scale.x(value)
+    written = Markup('<text class="soft" x="{}" y="{}" dx="-4" text-anchor="end">{}</text>')
+    return line("random", x, _TOP, x, bottom) + written.format(x, bottom - 4, word)
 
 
-def _line(scale: Scale, line: Line, middle: float) -> Markup:
-    offset = _APART * (len(line.marks) - 1) / 2
-    drawn = Markup().join(_mark(scale, mark, middle - offset + _APART * i) for i, mark in enumerate(line.marks))
+def _row(scale: Scale, row: Line, middle: float) -> Markup:
+    offset = _APART * (len(row.marks) - 1) / 2
+    drawn = Markup().join(_mark(scale, mark, middle - offset + _APART * i) for i, mark in enumerate(row.marks))
     name = Markup('<text class="{}" x="0" y="{}">{}</text>').format(
-        "strong" if line.strong else "", middle + 4, line.name
+        "strong" if row.strong else "", middle + 4, row.name
     )
-    value = scale.value(line.marks[0].estimate.value)
+    value = scale.value(row.marks[0].estimate.value)
     return name + drawn + Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(_WIDTH, middle + 4, value)
 
 
 def _mark(scale: Scale, mark: Mark, y: float) -> Markup:
-    x, estimate = scale.x(mark.estimate.value), mark.estimate
-    whisker = Markup('<line class="whisker {0}" x1="{1}" x2="{2}" y1="{3}" y2="{3}"/>').format(
-        mark.kind, scale.x(estimate.low), scale.x(estimate.high), y
-    )
-    if mark.kind == "other":
-        return whisker + Markup('<rect class="dot {}" x="{}" y="{}" width="7" height="7"/>').format(
-            mark.kind, x - 3.5, y - 3.5
-        )
-    return whisker + Markup('<circle class="dot {}" cx="{}" cy="{}" r="3.5"/>').format(mark.kind, x, y)
+    low, at, high = (scale.x(end) for end in (mark.estimate.low, mark.estimate.value, mark.estimate.high))
+    return line(f"whisker m{mark.mark}", low, y, high, y) + dot(mark.mark, at, y)
 
 
 def _round_step(span: float) -> float:

@@ -16,9 +16,8 @@ svg { background: #fff; font-family: system-ui, "Segoe UI", Roboto, "Noto Sans",
 text { fill: #1d1c1a; font-size: 12px; } text.soft { fill: #5a5852; font-size: 11px; }
 text.name { font-size: 13px; font-weight: 600; } text.strong { font-weight: 700; }
 .grid { stroke: #dcd9d1; } .axis { stroke: #5a5852; } .random { stroke: #5a5852; stroke-dasharray: 5 4; }
-.whisker { stroke: #3a4ca6; stroke-width: 2; } .whisker.cross { stroke: #b3460b; } .whisker.other { stroke: #0a7068; }
-.dot { fill: #3a4ca6; stroke: #3a4ca6; stroke-width: 2; } .dot.cross { fill: #fff; stroke: #b3460b; }
-.dot.other { fill: #0a7068; stroke: #0a7068; }
+.whisker, .dot { stroke-width: 2; } .m0 { stroke: #3a4ca6; } .m1 { stroke: #b3460b; } .m2 { stroke: #0a7068; }
+.dot.m0 { fill: #3a4ca6; } .dot.m1 { fill: #fff; } .dot.m2 { fill: #0a7068; }
 """
 _WIDTH, _CELL, _ROW, _LEFT, _TOP, _GAP = 360, 42, 24, 62, 46, 8
 

@@ -49,9 +49,7 @@ def tau_section(scores: Scores) -> Section:
     for against in scores.importances:
         own, random = scores.column("tau", against), scores.column("random tau", against)
         others = (
-            Line(name, (Mark(reached, "other"),))
-            for name in scores.importances
-            if (reached := scores.between(name, against))
+            Line(name, (Mark(reached, 2),)) for name in scores.importances if (reached := scores.between(name, against))
         )
         panels[f"τ with {against}"] = [*_pairs(scores, scores.maps, own, random), *others]
         tau |= {f"{against}": own, f"{against}, random model": random}
@@ -106,8 +104,8 @@ def _pairs(scores: Scores, names: Iterable[str], first: Column, second: Column) 
     """A line for each name with a number; the second mark is hollow."""
     lines = []
     for name in names:
-        found = ((first(name), ""), (second(name), "cross"))
-        if marks := tuple(Mark(estimate, kind) for estimate, kind in found if estimate is not None):
+        found = ((first(name), 0), (second(name), 1))
+        if marks := tuple(Mark(estimate, mark) for estimate, mark in found if estimate is not None):
             lines.append(Line(name, marks, strong=name == scores.headline))
     return lines
 
@@ -117,7 +115,7 @@ def _singles(scores: Scores, names: Iterable[str], column: Column) -> list[Line]
     return [
         Line(
             name,
-            (Mark(estimate, "cross" if name == RANDOM else "" if is_map(name) else "other"),),
+            (Mark(estimate, 1 if name == RANDOM else 0 if is_map(name) else 2),),
             strong=name == scores.headline,
         )
         for name in names

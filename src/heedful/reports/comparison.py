@@ -91,7 +91,6 @@ def comparison_payload(sides: Sequence[Side]) -> Payload:
         shelf = shown_pairs if first.task == "translation" else shown_texts
         content |= shelf([model for models in shown for model in models], arrays)
         content |= _words(sides, [models[0].steps for models in shown], steps, arrays)
-        content |= _words(sides, shown, arrays)
     return Payload(content | {"arrays": arrays.directory}, arrays)
 
 
