@@ -94,7 +94,7 @@ def _unless_few(question: str, estimate: Estimate, answer: Answer, because: str)
 def _moves(of: _Evidence) -> Question:
     def answer(tvd: Estimate) -> tuple[Answer, str]:
         flip = of.score("flip", "permuted", EVERYWHERE)
-        labels = "" if flip is None else f", and {flip.value:.0%} of them change their label"
+        labels = "" if flip is None else f", and {flip.value:.0%} of them become another"
         return beyond(tvd, MOVES), (
             f"with attention permuted in all layers, predictions move by {_shown(tvd)} in total variation{labels}; "
             f"asked is more than {MOVES}"

@@ -106,7 +106,7 @@ def subject_facts(result: AuditResult) -> list[tuple[str, str]]:
     facts += [("not measured", sentence) for sentence in result.left_out]
     if accuracy is not None:
         facts.insert(1, ("accuracy", f"{percent(accuracy.value)} ({interval(accuracy)})"))
-    return facts
+    return [(name, value) for name, value in facts if value]
 
 
 def data_facts(result: AuditResult) -> list[tuple[str, str]]:
@@ -123,7 +123,7 @@ def data_facts(result: AuditResult) -> list[tuple[str, str]]:
     ]
     if result.rationale_percent is not None:
         facts.append(("rationales", f"people marked {result.rationale_percent}\N{NO-BREAK SPACE}% of the words"))
-    return facts
+    return [(name, value) for name, value in facts if value]
 
 
 def _count(number: int, what: str) -> str:

@@ -78,7 +78,7 @@ def _lines(scores: Scores, output: str) -> list[str]:
     for change in ("permuted", "uniform"):
         moved, flipped = scores.score("tvd", change, EVERYWHERE), scores.score("flip", change, EVERYWHERE)
         if moved is not None:
-            labels = "" if flipped is None else f"; {percent(flipped.value)} change their {output}"
+            labels = "" if flipped is None else f"; {percent(flipped.value)} become another {output}"
             lines.append(f"{change} attention moves predictions by {with_ends(moved)}{labels}")
     if (another := scores.score("adversary", scores.headline)) is not None:
         lines.append(f"another map with the same prediction diverges by {with_ends(another)} nats, at most 0.693")
