@@ -8,7 +8,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from heedful.reports.kinds import write_page
+from heedful.reports.sweep_page import render_sweep
 from tests.browser.chromium import (
+    AUDIT,
     by_id,
     has_no_sideways_scrolling,
     in_a_browser,
@@ -20,6 +22,7 @@ from tests.browser.chromium import (
 )
 from tests.reports.audit_example import HOSTILE_WORDS, audit_example
 from tests.reports.test_following import RIGHT, follow
+from tests.reports.test_sweep_page import swept
 
 pytestmark = in_a_browser
 SHADES = """return [...document.querySelectorAll('.example:first-child .sides > div')]
@@ -61,6 +64,18 @@ def test_audits_stand_side_by_side(browser, tmp_path, downloads):
     assert len(saved_rows(downloads, "scores.csv")) == 2 * len(audit_example().scores)
     assert saved_picture(downloads, "figure-1.svg")[0].startswith("τ with")
     has_no_sideways_scrolling(browser, 390)
+
+
+def test_a_sweep_is_saved(browser, tmp_path, downloads):
+    page = tmp_path / "sweep.html"
+    page.write_text(render_sweep(swept(2, 2), "grid"), encoding="utf-8")
+    visit(browser, page)
+    leaves_nothing_and_complains_of_nothing(browser)
+    assert browser.execute_script(AUDIT) == []
+    for kind in ("figures", "studies"):
+        browser.execute_script(f"document.querySelector('#{kind} .save button').click()")
+    assert len(saved_rows(downloads, "studies.csv")) == 4
+    assert saved_picture(downloads, "grid-accuracy-1.svg")
 
 
 @pytest.mark.parametrize("kind", ["dot", "whisker"])

@@ -50,10 +50,11 @@ def test_small_multiples_over_any_grid(sizes):
     assert page.count("<svg") == 3 * pictures
     assert page.count('<path class="dot') == 3 * len(result.studies)
     assert page.count("/report.html") == len(result.studies)
-    assert "nan" not in page.lower().replace("finance", "")
-    assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'", html.unescape(page))
-    assert "<script" not in page
-    assert "http" not in page.replace("http-equiv", "")
+    read = page[: page.index("<script")]
+    assert "nan" not in read.lower().replace("finance", "")
+    assert re.search(r"default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'", html.unescape(page))
+    assert page.count("<script") == 2
+    assert "http" not in read.replace("http-equiv", "")
 
 
 def test_names_are_text(capsys):
@@ -62,7 +63,7 @@ def test_names_are_text(capsys):
     studies = tuple(replace(study, place=(HOSTILE, study.place[1])) for study in result.studies[:2])
     result = SweepResult(axes, (*studies, *result.studies[2:]))
     page = render_sweep(result, HOSTILE)
-    assert "<script" not in page
+    assert page.count("<script") == 2
     assert page.count("&lt;script&gt;") >= 5
     assert "{{7*7}}" in page
     print_sweep(result, Path("report.html"))

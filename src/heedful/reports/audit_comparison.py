@@ -91,7 +91,7 @@ def figures_of(result: AuditResult) -> dict[str, Estimate]:
 def render_audits(sides: Sequence[AuditSide]) -> str:
     """The page as text."""
     style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}"
-    script = f"{asset('draw.js')}\n{asset('audits.js')}"
+    script = f"{asset('draw.js')}\n{asset('saving.js')}"
     compared = [side.compared() for side in sides]
     different, shared = facts(compared)
     made = environment()

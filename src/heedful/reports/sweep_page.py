@@ -1,6 +1,7 @@
 """The page of a sweep: every figure in small multiples over the grid's axes, and all studies in one shaded table.
 
-One self-contained HTML file that needs no script; its Content-Security-Policy lets nothing run and nothing be fetched.
+One self-contained HTML file that can be read without a script; the one it has saves files, and its
+Content-Security-Policy lets nothing else run and nothing be fetched.
 """
 
 import math
@@ -16,7 +17,8 @@ from heedful.files import write_text
 from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
 from heedful.reports.audit_shades import STEPS, shade, shade_css
 from heedful.reports.numbers import NONE, percent
-from heedful.reports.page import asset, environment, fingerprint
+from heedful.reports.packing import json_for_html
+from heedful.reports.page import asset, environment, policy
 from heedful.reports.words import symbol
 from heedful.studies.swept import Figure, SweepResult, SweptStudy
 
@@ -68,13 +70,16 @@ def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None)
 def render_sweep(result: SweepResult, name: str) -> str:
     """The page as text."""
     style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}\n{asset('sweep.css')}"
+    script = f"{asset('draw.js')}\n{asset('saving.js')}"
     keys = result.figure_keys()
     own = [key for key in keys if not key.endswith(" cross")]
     measures = [_measure(result, key) for key in keys]
     template = environment().get_template("sweep.html.j2")
     page = template.render(
-        policy=f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'",
+        policy=policy(style, script),
         style=Markup(style),
+        script=Markup(script),
+        payload=json_for_html({"name": name}),
         version=__version__,
         name=name,
         title=_title(result),

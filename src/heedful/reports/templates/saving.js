@@ -1,4 +1,4 @@
-// Audits side by side: every picture, every table and all scores as files. All else stands in the page already.
+// Pages that stand there already: every picture, every table and, where they are embedded, all scores as files.
 
 const page = JSON.parse(document.getElementById("payload").textContent);
 tables.scores = () => page.scores;
