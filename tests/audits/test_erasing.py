@@ -61,3 +61,10 @@ def test_no_question_is_put_twice(monkeypatch):
     )
     erasures(subject, some, random_orders(some, 0, 4))
     assert len(asked) == len(set(asked))
+
+
+def test_random_orders_are_averaged_in_their_order_to_the_last_bit():
+    """Not in that of a set, which is another one in every process."""
+    values = np.random.default_rng(0).normal(size=(7, 50))
+    found = {f"auprc/random order {k}": row for k, row in enumerate(values)}
+    np.testing.assert_array_equal(averaged(found)["auprc/random order"], np.mean(list(values), axis=0))

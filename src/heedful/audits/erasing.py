@@ -47,7 +47,7 @@ def averaged(found: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """
     kept = {name: values for name, values in found.items() if f"/{RANDOM} " not in name}
     several: dict[str, list[Numbers]] = {}
-    for name in found.keys() - kept.keys():
+    for name in (name for name in found if name not in kept):  # in their order: sums depend on it in the last bit
         several.setdefault(f"{name.split('/')[0]}/{RANDOM}", []).append(found[name])
     return kept | {name: np.mean(values, axis=0) for name, values in sorted(several.items())}
 
