@@ -14,7 +14,8 @@ from heedful.measure.uncertainty import Estimate
 from heedful.reports.audit_words import decimal
 from heedful.reports.numbers import percent
 
-_WIDTH, _LEFT, _RIGHT = 360, 130, 308  # names stand before the left end of the scale, values after the right
+_WIDTH, _LEFT, _RIGHT = 360, 130, 302  # names stand before the left end of the scale, values after the right
+_WORD = 48  # what the name of a reference may take
 _TOP, _ROW, _APART = 26, 26, 9
 _MOST_TICKS = 5
 _TINY = 1e-9  # what rounding may have added to a number
@@ -69,9 +70,15 @@ class Scale:
         return [self.low + i * self.step for i in range(round((self.high - self.low) / self.step) + 1)]
 
     def tick(self, value: float) -> str:
-        """A tick as text."""
-        digits = max(0, -math.floor(math.log10(self.step) + _TINY))
-        return f"{decimal(100 * value, 0)}\N{NO-BREAK SPACE}%" if self.shares else decimal(value, digits)
+        """A tick as text; only the last of shares has the sign.
+
+        >>> scale = Scale(0.0, 1.0, 0.5, shares=True)
+        >>> [scale.tick(value).replace("\N{NO-BREAK SPACE}", " ") for value in scale.ticks()]
+        ['0', '50', '100 %']
+        """
+        if self.shares:
+            return decimal(100 * value, 0) + ("\N{NO-BREAK SPACE}%" if value > self.high - self.step / 2 else "")
+        return decimal(value, max(0, -math.floor(math.log10(self.step) + _TINY)))
 
     def value(self, value: float) -> str:
         """A number as text."""
@@ -109,8 +116,9 @@ def _tick(scale: Scale, value: float, bottom: int) -> Markup:
 
 def _reference(scale: Scale, value: float, word: str, bottom: int) -> Markup:
     x = scale.x(value)
-    written = Markup('<text class="soft" x="{}" y="{}" dx="-4" text-anchor="end">{}</text>')
-    return line("random", x, _TOP, x, bottom) + written.format(x, bottom - 4, word)
+    beside, anchor = (4, "start") if x < _LEFT + _WORD else (-4, "end")
+    written = Markup('<text class="soft" x="{}" y="{}" text-anchor="{}">{}</text>')
+    return line("random", x, _TOP, x, bottom) + written.format(x + beside, bottom - 4, anchor, word)
 
 
 def _row(scale: Scale, row: Line, middle: float) -> Markup:

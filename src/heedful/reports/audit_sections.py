@@ -79,13 +79,13 @@ def movement_section(scores: Scores, layers: int) -> Section:
     tvd, flip = ([scores.under(quantity, change) for change in ("permuted", "uniform")] for quantity in ("tvd", "flip"))
     pictures = (
         *_pictures("moved", {"Total variation of predictions": _pairs(scores, places, *tvd)}),
-        *_pictures("flipped", {"Share that change their label": _pairs(scores, places, *flip)}, shares=True),
+        *_pictures("flipped", {"Share of predictions that change": _pairs(scores, places, *flip)}, shares=True),
     )
     titles = (
         "permuted: total variation",
         "uniform: total variation",
-        "permuted: label changes",
-        "uniform: label changes",
+        "permuted: predictions changed",
+        "uniform: predictions changed",
     )
     return Section(pictures, _tables(places, {"Attention changed in": dict(zip(titles, tvd + flip, strict=True))}))
 
