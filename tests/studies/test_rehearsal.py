@@ -3,12 +3,14 @@
 from heedful.budgets import study_preset
 from heedful.config import with_overrides
 from heedful.model.translator import Translator
+from heedful.studies import rehearsal
 from heedful.studies.rehearsal import makespan, rehearse
 from heedful.studies.run import model_specs
 from tests.conftest import tiny_pairs
 
 
-def test_models_and_disk_are_those_of_the_study():
+def test_models_and_disk_are_those_of_the_study(monkeypatch):
+    monkeypatch.setattr(rehearsal, "SAMPLE", 5)
     config = with_overrides(study_preset("pairs", "smoke", "translation"), train_sample=5, seeds=(1, 4))
     plan = rehearse(config, corpus=tiny_pairs(), device="cpu", jobs=2)
     assert [model.name for model in plan.models] == [spec.name for spec in model_specs(config)]

@@ -137,7 +137,9 @@ def _keep_sample(run: Run, config: StudyConfig) -> float:
         texts, train_texts = run.split("validation"), run.split("train")
         cells, beside = texts.lengths, train_texts.lengths.mean()
         texts.take(which := _sample(len(texts))).save(path)
-    whole = cells.sum() + beside * min(config.train_sample, run.data_summary()["train"])
+    summary = run.data_summary()
+    run.seal_data(run.config(), summary["digest"])
+    whole = cells.sum() + beside * min(config.train_sample, summary["train"])
     return float(cells[which].sum() / whole)
 
 
