@@ -70,6 +70,7 @@ def draw_figure(figure: Figure, folder: Path) -> tuple[Path, Path]:
 def figure_svg(figure: Figure) -> str:
     """The figure as SVG, the same text each time.
 
+    >>> from heedful.papers.finding import Line
     >>> figure = Figure("a", "A line", (Panel("", lines=(Line("y", (0.0, 1.0), (1.0, 2.0)),)),))
     >>> figure_svg(figure) == figure_svg(figure), figure_svg(figure).count("style")
     (True, 0)
