@@ -127,6 +127,9 @@ axe.run(document, { resultTypes: ['violations'], elementRef: false }).then(({ vi
   .flatMap((fault) => fault.nodes.map((node) => `${fault.id}: ${node.html.slice(0, 120)}`))));
 """
 
+# The colours of the first example's words, a text for each side.
+SHADES = """return [...document.querySelectorAll('.example:first-child .sides > div')]
+  .map((side) => [...side.querySelectorAll('.w')].map((w) => w.style.backgroundColor).join())"""
 AUDIT = r"""
 const faults = [];
 const seen = new Set();

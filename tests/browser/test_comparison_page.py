@@ -10,6 +10,7 @@ from heedful.seals import write_sealed
 from heedful.studies.run import Run
 from tests.browser.chromium import (
     AUDIT,
+    SHADES,
     by_id,
     in_a_browser,
     leaves_nothing_and_complains_of_nothing,
@@ -20,8 +21,6 @@ from tests.browser.chromium import (
 from tests.reports.test_comparison import beside
 
 pytestmark = in_a_browser
-SHADES = """return [...document.querySelectorAll('.example:first-child .sides > div')]
-  .map((side) => [...side.querySelectorAll('.w')].map((w) => w.style.backgroundColor).join())"""
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from heedful.reports.kinds import write_page
 from heedful.reports.sweep_page import render_sweep
 from tests.browser.chromium import (
     AUDIT,
+    SHADES,
     by_id,
     has_no_sideways_scrolling,
     in_a_browser,
@@ -25,8 +26,6 @@ from tests.reports.test_following import RIGHT, follow
 from tests.reports.test_sweep_page import swept
 
 pytestmark = in_a_browser
-SHADES = """return [...document.querySelectorAll('.example:first-child .sides > div')]
-  .map((side) => [...side.querySelectorAll('.w')].map((w) => w.style.backgroundColor).join())"""
 
 
 def test_followed_trainings_move_together(browser, tmp_path, downloads):

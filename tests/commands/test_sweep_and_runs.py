@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import sys
+from functools import partial
 
 import pytest
 
-from heedful import cli
 from heedful.sweeps import start
+from tests.command import heedful
 from tests.sweeps.tiny import FakeCrew
 
 GRID = """
@@ -27,17 +27,8 @@ def command(monkeypatch, capsys, tmp_path, smoke_run):
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr(start, "LocalCrew", lambda jobs: FakeCrew(smoke_run, width=jobs))
 
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["heedful", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        return code, *capsys.readouterr()
-
     (tmp_path / "grid.toml").write_text(GRID)
-    return run
+    return partial(heedful, monkeypatch, capsys)
 
 
 def test_a_sweep_its_table_and_its_page(command, tmp_path):

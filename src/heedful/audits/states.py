@@ -4,15 +4,15 @@ As with attention (heedful.audits.tap) nothing is patched: the tap is a mode of 
 state that a layer reads is found out by comparing all of them with the states that a network returns.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
+from heedful.audits.tap import Results
 from heedful.errors import DataError
 
 Embedded = Float[Tensor, "B L E"]
@@ -20,7 +20,7 @@ States = Float[Tensor, "B L D"]
 THE_INPUT = -1  # the place of states that are the embeddings themselves
 
 
-class StateTap(TorchFunctionMode):
+class StateTap(Results):
     """While entered, the k-th result of three axes is what `change(k, result)` makes of it; `count` is how many came.
 
     >>> with StateTap(lambda k, result: 0 * result) as tap:
@@ -28,20 +28,8 @@ class StateTap(TorchFunctionMode):
     (0.0, 2)
     """
 
-    def __init__(self, change: Callable[[int, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.change = change
-        self.count = 0
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Called by torch in place of each of its functions."""
-        result = func(*args, **(kwargs or {}))
+    def seen(self, func: Callable[..., Any], result: Any) -> Any:
+        """Every tensor of a result is looked at."""
         return tuple(map(self._changed, result)) if type(result) is tuple else self._changed(result)
 
     def _changed(self, result: Any) -> Any:

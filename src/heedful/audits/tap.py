@@ -21,16 +21,13 @@ Attention = tuple[Float[Tensor, "B H Q L"], ...]
 SOFTMAX = {F.softmax, torch.softmax, torch.special.softmax, Tensor.softmax}
 
 
-class Tap(TorchFunctionMode):
-    """While it is entered, the k-th softmax of four axes is what `change(k, α)` makes of it; `count` is how many came.
+class Results(TorchFunctionMode):
+    """While it is entered, `seen` is given what every function of torch's returns, and says what is to stand there.
 
-    >>> scores = torch.zeros(1, 1, 2, 4)
-    >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
-    ...     F.softmax(scores, dim=-1)[0, 0, 1], torch.ones(3).softmax(0).ndim, tap.count
-    (tensor([0., 1., 0., 0.]), 1, 1)
+    change: what some results become, by their number; `count` is how many came.
     """
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Callable[[int, Tensor], Tensor]) -> None:
         super().__init__()
         self.change = change
         self.count = 0
@@ -43,7 +40,24 @@ class Tap(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Called by torch in place of each of its functions."""
-        result = func(*args, **(kwargs or {}))
+        return self.seen(func, func(*args, **(kwargs or {})))
+
+    def seen(self, func: Callable[..., Any], result: Any) -> Any:
+        """What is to stand in the place of a result: itself, unless a kind of tap says otherwise."""
+        return result
+
+
+class Tap(Results):
+    """While it is entered, the k-th softmax of four axes is what `change(k, α)` makes of it; `count` is how many came.
+
+    >>> scores = torch.zeros(1, 1, 2, 4)
+    >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
+    ...     F.softmax(scores, dim=-1)[0, 0, 1], torch.ones(3).softmax(0).ndim, tap.count
+    (tensor([0., 1., 0., 0.]), 1, 1)
+    """
+
+    def seen(self, func: Callable[..., Any], result: Any) -> Any:
+        """Only softmaxes of four axes are attention."""
         if func not in SOFTMAX or result.ndim != 4:
             return result
         changed = self.change(self.count, result)

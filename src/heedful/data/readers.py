@@ -4,12 +4,16 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.data.lines import read_text, reason, regular
 from heedful.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 MOST_CELLS = 10**8  # of a table of JSON objects, whose keys may come and go
@@ -215,19 +219,26 @@ class _Missing:
 MISSING = _Missing()
 
 
-def _parquet(path: Path) -> Table:
+@contextmanager
+def open_parquet(path: Path) -> "Iterator[pq.ParquetFile]":
+    """A Parquet file whose columns have names of their own; an error that names it where it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    regular(path)
     try:
-        table = pq.ParquetFile(path).read()
-        names = table.column_names
-        if len(set(names)) < len(names):
-            raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
-        columns = {name: table[name].to_pylist() for name in names}
+        with pq.ParquetFile(regular(path)) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) < len(names):
+                raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
+            yield file
     except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
+
+
+def _parquet(path: Path) -> Table:
+    with open_parquet(path) as file:
+        table = file.read()
+        columns = {name: table[name].to_pylist() for name in table.column_names}
     if table.num_rows == 0:
         raise DataError(f"{path}: there are no rows; write one for each text")
     return Table(str(path), columns, list(range(1, table.num_rows + 1)), "row")

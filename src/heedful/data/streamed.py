@@ -8,10 +8,10 @@ from typing import Any
 
 from heedful.config import TaskName
 from heedful.data.columns import choose
-from heedful.data.lines import reason, regular
+from heedful.data.lines import regular
 from heedful.data.pairs import sides_of_table
 from heedful.data.pieces import QuoteError, byte_lines, records, text_lines
-from heedful.data.readers import Table, as_object, format_of, listed, of_objects, refuse_twins
+from heedful.data.readers import Table, as_object, format_of, of_objects, open_parquet, refuse_twins
 from heedful.errors import DataError
 
 
@@ -90,18 +90,9 @@ def _beginning(of: Streamed) -> Table:
 
 
 def _parquet_beginning(path: Path) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(regular(path)) as file:
-            names = file.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
-            some = next(file.iter_batches(batch_size=10), None)
-            columns = {name: [] if some is None else some[name].to_pylist() for name in names}
-    except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
-        raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
+    with open_parquet(path) as file:
+        some = next(file.iter_batches(batch_size=10), None)
+        columns = {name: [] if some is None else some[name].to_pylist() for name in file.schema_arrow.names}
     return Table(str(path), columns, list(range(1, len(next(iter(columns.values()), [])) + 1)), "row")
 
 
