@@ -5,19 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.budgets import study_preset
-from heedful.config import (
-    LATER,
-    ModelConfig,
-    ProxyConfig,
-    StudyConfig,
-    TrainConfig,
-    digest,
-    from_mapping,
-    from_toml,
-    to_toml,
-    with_overrides,
-)
+from heedful.config import LATER, ModelConfig, ProxyConfig, StudyConfig, TrainConfig, with_overrides
 from heedful.errors import ConfigError
+from heedful.toml import from_toml, to_toml
+from heedful.typed import digest, from_mapping
 
 
 @pytest.mark.parametrize("budget", ["smoke", "quick", "paper"])

@@ -6,7 +6,8 @@ import tomllib
 import pytest
 
 from heedful.asked import merged, study_config
-from heedful.config import digest, to_toml
+from heedful.toml import to_toml
+from heedful.typed import digest
 from tests.test_cli import command, reviews  # noqa: F401 (fixtures)
 
 

@@ -12,8 +12,9 @@ from tests.tree import README, SOURCE, tree
 
 LAYERS = [
     {"errors"},
-    {"config", "files", "markup"},
-    {"budgets", "seals", "stored"},
+    {"files", "markup", "typed"},
+    {"config", "seals", "stored", "toml"},
+    {"budgets"},
     {"data", "measure"},
     {"model"},
     {"theory"},

@@ -1,7 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ from heedful.data.corpus import Corpus
 from heedful.data.open import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
-from heedful.files import write_json
 
 if TYPE_CHECKING:
     from heedful.audits.network import Query
@@ -226,7 +224,7 @@ def audit(
             data=on,
             on_progress=on_progress,
         )
-    write_json(folder / "manifest.json", asdict(clock.stopped(command)))
+    clock.stopped(command).save(folder / "manifest.json")
     write_audit_page(result, folder / "report.html", command)
     return result
 

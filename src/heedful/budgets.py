@@ -6,14 +6,7 @@ and translator, the copying tasks its copying model.
 
 from typing import Any
 
-from heedful.config import (
-    ModelConfig,
-    ProxyConfig,
-    StudyConfig,
-    TaskName,
-    TrainConfig,
-    TranslatorConfig,
-)
+from heedful.config import ModelConfig, ProxyConfig, StudyConfig, TaskName, TrainConfig, TranslatorConfig
 from heedful.errors import ConfigError
 
 COPYING = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")

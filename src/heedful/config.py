@@ -1,18 +1,13 @@
-"""What can be asked for: frozen dataclasses, read from and written to TOML, with a digest of their content."""
+"""What can be asked for: frozen dataclasses that refuse what cannot be."""
 
-import functools
-import hashlib
-import json
 import math
-import tomllib
-import types
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar
 
 from heedful.errors import ConfigError
+from heedful.typed import LATER, coerce, hints_of, known, short
 
 EncoderName = Literal["embedding", "affine", "lstm", "bilstm", "transformer"]
 ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax15", "entmax"]
@@ -26,15 +21,11 @@ T = TypeVar("T")
 
 def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
     if not holds:
-        raise ConfigError(f"{name} is {_short(repr(value))}; it must be {wanted}")
+        raise ConfigError(f"{name} is {short(repr(value))}; it must be {wanted}")
 
 
-LARGEST = 1 << 24  # bytes of a file of settings
 WIDEST, DEEPEST, LONGEST = 1 << 16, 100, 10**8  # units, layers or heads, steps: beyond these is a slip of the hand
 MOST_SEEDS = 1_000  # each is a training of every kind of model
-
-# A setting that came after results were stored; see `content`.
-LATER = {"later": True}
 
 
 def _require_sizes(config: Any, table: str, **most: int) -> None:
@@ -215,105 +206,13 @@ def first_seeds(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def digest(config: Any) -> str:
-    """SHA-256 of a configuration's content, independent of the order of its keys.
-
-    >>> digest(ModelConfig()) == digest(ModelConfig(hidden=256))
-    True
-    """
-    plain = json.dumps(content(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def content(value: Any) -> Any:
-    """What decides a result, as plain values: dataclasses become mappings, tuples lists.
-
-    A setting with the metadata `LATER` is left out while it has its default, which must mean what was done before there
-    was such a setting: what was measured then still stands.
-
-    >>> content({"train": TrainConfig(steps=1, evaluate_at=(0, 1))})["train"]["evaluate_at"]
-    [0, 1]
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        kept = (f for f in fields(value) if not (f.metadata.get("later") and getattr(value, f.name) == f.default))
-        return {f.name: content(getattr(value, f.name)) for f in kept}
-    if isinstance(value, Mapping):
-        return {str(k): content(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [content(v) for v in value]
-    return value
-
-
-def to_toml(config: Any) -> str:
-    """A configuration as TOML; settings that are `None` are left out.
-
-    >>> print(to_toml(TrainConfig(steps=2, evaluate_at=(0, 2))).splitlines()[0])
-    steps = 2
-    """
-    plain, tables = [], []
-    for f in fields(config):
-        value = getattr(config, f.name)
-        if is_dataclass(value):
-            tables.append((f.name, value))
-        elif value is not None:
-            plain.append(f"{f.name} = {toml_value(value)}")
-    lines = plain
-    for name, table in tables:
-        lines += ["", f"[{name}]"]
-        for line in to_toml(table).splitlines():
-            lines.append(f"[{name}.{line[1:]}" if line.startswith("[") else line)
-    return "\n".join(lines) + "\n"
-
-
-def from_toml(kind: type[T], path: Path) -> T:
-    """Read a configuration of the given kind; an unknown key is an error that names the nearest right one."""
-    return from_mapping(kind, read_toml(path), where=str(path))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file, with the file named in every error."""
-    try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}: not a file; settings are read from a TOML file")
-        if path.stat().st_size > LARGEST:
-            raise ConfigError(f"{path}: {path.stat().st_size:,} bytes are too many for settings; is it the right file?")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; check its name and folder") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{_short(str(path))}: not TOML that can be read: {_short(str(error))}") from None
-
-
-def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "config") -> T:
-    """Build a configuration of the given kind from plain values, checking every name and type.
-
-    >>> from_mapping(TrainConfig, {"step": 3})
-    Traceback (most recent call last):
-      ...
-    heedful.errors.ConfigError: config: unknown setting 'step'; did you mean 'steps'?
-    """
-    hints = _hints(kind)  # type: ignore[arg-type]
-    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-    values = {}
-    for key, value in mapping.items():
-        known(key, names, where)
-        values[key] = _coerce(value, hints[key], f"{where}: {key}")
-    for f in fields(kind):  # type: ignore[arg-type]
-        if f.name not in values and f.default is MISSING and f.default_factory is MISSING:
-            raise ConfigError(f"{where}: {f.name} is missing; it must be said")
-    try:
-        return kind(**values)
-    except (ConfigError, TypeError) as error:
-        raise ConfigError(f"{where}: {error}") from None
-
-
 def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T:
     """A copy with the settings that are not `None` replaced; a mapping changes only what it names.
 
     >>> with_overrides(StudyConfig("sst"), text=None, train={"steps": 20}).train.evaluate_at
     (0, 10, 20)
     """
-    hints = get_type_hints(type(config))
+    hints = hints_of(type(config))  # type: ignore[arg-type]
     names = [f.name for f in fields(config)]  # type: ignore[arg-type]
     values = {}
     for key, value in overrides.items():
@@ -322,23 +221,8 @@ def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T
         if isinstance(value, Mapping) and is_dataclass(kind):
             values[key] = _train_changed(getattr(config, key), value, within)
         elif value is not None:
-            values[key] = value if is_dataclass(value) else _coerce(_plain(value), kind, within)
+            values[key] = value if is_dataclass(value) else coerce(_plain(value), kind, within)
     return replace(config, **values)  # type: ignore[type-var]
-
-
-def known(name: str, names: Iterable[str], where: str) -> None:
-    """Refuse a name that is not among those there are, and give the nearest of them.
-
-    >>> known("step", ["steps", "batch_size"], "study.toml")
-    Traceback (most recent call last):
-      ...
-    heedful.errors.ConfigError: study.toml: unknown setting 'step'; did you mean 'steps'?
-    """
-    names = list(names)
-    if name not in names:
-        near = get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(names)}"
-        raise ConfigError(f"{where}: unknown setting {_short(repr(name))}; {hint}")
 
 
 def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
@@ -352,60 +236,3 @@ def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
-
-
-@functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """A result has thousands of dataclasses, of a dozen kinds."""
-    return get_type_hints(kind)
-
-
-def _coerce(value: Any, kind: Any, where: str) -> Any:
-    if kind is Any:
-        return value
-    origin, options = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        if value is None and type(None) in options:
-            return None
-        return _coerce(value, next(o for o in options if o is not type(None)), where)
-    if origin is Literal:
-        if value in options:
-            return value
-        raise ConfigError(f"{where}: {_short(repr(value))} is not one of {', '.join(map(repr, options))}")
-    if origin is tuple:
-        if isinstance(value, list | tuple):
-            return tuple(_coerce(v, options[0], where) for v in value)
-    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
-        return from_mapping(kind, value, where=where)
-    elif kind is float and value is None:
-        return math.nan  # JSON has no NaN: null stands for it
-    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            raise ConfigError(f"{where}: {_short(repr(value))} is too large a number") from None
-    elif origin is dict and isinstance(value, Mapping):
-        return dict(value)
-    elif kind in (int, str, bool) and type(value) is kind:
-        return value
-    wanted = "a list" if origin is tuple else "a table" if is_dataclass(kind) else f"of type {kind.__name__}"
-    raise ConfigError(f"{where}: {_short(repr(value))} must be {wanted}")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-def toml_value(value: Any) -> str:
-    """A value as TOML writes it.
-
-    >>> toml_value(("a", True, 1.5))
-    '["a", true, 1.5]'
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(toml_value(v) for v in value)}]"
-    return repr(value)

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from heedful.config import from_mapping
 from heedful.errors import MissingExtraError
 from heedful.files import read_json, without_nan, write_json
+from heedful.typed import from_mapping
 
 if TYPE_CHECKING:
     import pandas

@@ -8,9 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from heedful.config import ModelConfig, StudyConfig, TrainConfig, digest, from_mapping, from_toml, to_toml
+from heedful.config import ModelConfig, StudyConfig, TrainConfig
 from heedful.studies.grid import grid_of, read_grid
 from heedful.studies.result import StudyResult
+from heedful.toml import from_toml, to_toml
+from heedful.typed import digest, from_mapping
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
 from tests.faults.mutations import broken, each, values, words

@@ -37,7 +37,7 @@ from heedful.papers.meister2021.training import (
     trained_and_measured,
     weights_of,
 )
-from heedful.papers.results import load, place
+from heedful.papers.results import Result, place
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
@@ -64,7 +64,7 @@ def text_values(answer: dict[str, Any]) -> dict[str, list[float | None]]:
 def test_every_experiment_is_found_and_stored(reproduced_meister: Reproduced, name: str):
     path = place(reproduced_meister.results, "meister2021", "smoke", name)
     json.loads(path.read_text(), parse_constant=refuse)
-    finding = load(path).finding
+    finding = Result.load(path).finding
     assert finding.tables or finding.figures
     for table in finding.tables:
         assert {len(row.cells) for row in table.rows} == {len(table.columns)}
@@ -79,7 +79,7 @@ def test_no_unit_holds_nan(reproduced_meister: Reproduced):
 
 def test_every_claim_is_measured(reproduced_meister: Reproduced):
     found = {
-        ("meister2021", e.name): load(place(reproduced_meister.results, "meister2021", "smoke", e.name))
+        ("meister2021", e.name): Result.load(place(reproduced_meister.results, "meister2021", "smoke", e.name))
         for e in EXPERIMENTS
     }
     entries = judge(CLAIMS, found, "smoke")
@@ -91,7 +91,7 @@ def test_every_claim_is_measured(reproduced_meister: Reproduced):
 def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
     room, kind = lab(reproduced_meister), Trained(POLARITY, "transformer", SPARSEMAX)
     seeds = answers(room, [kind])[kind]
-    table = load(place(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
+    table = Result.load(place(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "Transformer sparsemax")
     expected = np.mean([np.mean(answer["entropy g_h_x"]) for answer in seeds])
     assert row.cells[table.columns.index("polarity")].measured.value == pytest.approx(expected)
@@ -102,7 +102,7 @@ def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduc
     first = answers(room, [kind])[kind][0]
     assert min(np.subtract(first["length"], first["support"])) >= 0
     assert min(first["support"]) < max(first["length"])
-    table = load(place(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
+    table = Result.load(place(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
     cells = [cell.measured for row in table.rows for cell in row.cells]
     assert all(math.isfinite(estimate.value) for estimate in cells)
 

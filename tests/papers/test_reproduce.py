@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config import content
 from heedful.errors import ConfigError, RunError
 from heedful.papers import reproduce as module
 from heedful.papers.library import KEYS, Paper, paper
 from heedful.papers.reproduce import claims, reproduce, stale_results
-from heedful.papers.results import load, place
+from heedful.papers.results import Result, place
+from heedful.typed import content, digest
 from tests.papers.conftest import Reproduced
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str)
     path = place(reproduced.results, "snell2021", "smoke", name)
     stored = json.loads(path.read_text(), parse_constant=lambda c: pytest.fail(f"{c} in {path}"))
     assert stored["config_digest"] == paper("snell2021").experiment(name).digest("smoke")
-    result = load(path)
+    result = Result.load(path)
     assert result.settings == content(paper("snell2021").experiment(name).settings("smoke"))
     assert result.finding.tables or result.finding.figures
     assert result.command == f"heedful reproduce snell2021 {name} --budget smoke"
@@ -47,8 +47,8 @@ def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduc
     )
     assert stages == [result.title for result in again]  # neither studies nor pieces were computed
     for result in again:
-        before = load(place(reproduced.results, "snell2021", "smoke", result.experiment))
-        assert result.finding.to_dict() == before.finding.to_dict()
+        before = Result.load(place(reproduced.results, "snell2021", "smoke", result.experiment))
+        assert digest(result.finding) == digest(before.finding)
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
@@ -67,7 +67,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
     subprocess.run(command, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert len(list(units.glob("*.json"))) == 6
-    assert load(place(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
+    assert Result.load(place(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
 
 
 def test_committed_results_still_stand():

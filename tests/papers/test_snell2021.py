@@ -11,7 +11,7 @@ from heedful.data.tokens import BOS, EOS
 from heedful.measure.agreement import agreement
 from heedful.model.classifier import AttentionClassifier
 from heedful.papers.experiment import Lab
-from heedful.papers.results import load, place
+from heedful.papers.results import Result, place
 from heedful.papers.snell2021 import copying, keyword, linear, worked
 from heedful.papers.snell2021.agreements import FORMS, measured
 from heedful.papers.snell2021.statistics import statistics
@@ -127,7 +127,7 @@ def test_keyword_steps_are_dense_at_first():
 def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
     run = lab(reproduced).study(study_of("rotten-tomatoes", "smoke"))
     study = StudyResult.load(run.result_path)
-    table = load(place(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
+    table = Result.load(place(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "rotten-tomatoes, cross")
     at = FORMS["2"].columns.index("A(alpha,beta)")
     assert row.cells[at].measured == study.agreement("A(alpha,beta)", "cross").estimate

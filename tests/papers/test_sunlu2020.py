@@ -1,20 +1,20 @@
 """sunlu2020: its data, models and scores by hand, the terms of a real run, and a whole reproduction at `smoke`."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from heedful.config import content
 from heedful.data.tokens import BOS, EOS, EncodedSplit, Vocabulary
+from heedful.files import without_nan
 from heedful.measure.association import dominance, even_tokens, token_classes
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Finding
 from heedful.papers.published import published_accuracies
-from heedful.papers.results import load, place
+from heedful.papers.results import Result, place
 from heedful.papers.sunlu2020 import flow
 from heedful.papers.sunlu2020.accuracies import statistics
 from heedful.papers.sunlu2020.answers import lowest_class, p_over_seeds, per_seed
@@ -25,6 +25,7 @@ from heedful.papers.sunlu2020.experiments import EXPERIMENTS
 from heedful.papers.sunlu2020.scores import summarise, token_scores
 from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_and_score
 from heedful.papers.units import read
+from heedful.typed import content, from_mapping
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
@@ -38,7 +39,7 @@ def trained(**changes):
 
 
 def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
-    return load(place(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
+    return Result.load(place(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
 
 
 def answers_of(reproduced_sunlu: Reproduced, orders: list[Order]):
@@ -260,7 +261,7 @@ def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced
     assert list(cloud.y) == tokens["positive"]["polarity"]
     assert list(cloud.x) == tokens["positive"]["frequency"]
     whole = finding(reproduced_sunlu, "figure2")
-    assert Finding.from_dict(whole.to_dict()) == whole
+    assert from_mapping(Finding, without_nan(asdict(whole))) == whole
 
 
 def test_models_are_shared_between_experiments(reproduced_sunlu: Reproduced):

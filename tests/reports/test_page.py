@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TrainConfig, to_toml
+from heedful.config import StudyConfig, TrainConfig
 from heedful.errors import RunError
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
@@ -21,6 +21,7 @@ from heedful.reports.page import render_report, write_report
 from heedful.reports.terminal import print_study
 from heedful.studies.result import AlignmentResult, StudyResult
 from heedful.studies.run import Run
+from heedful.toml import to_toml
 from tests.conftest import unsealed
 
 

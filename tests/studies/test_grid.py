@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config import digest
 from heedful.errors import ConfigError
 from heedful.studies.grid import grid_of, read_grid
+from heedful.typed import digest
 
 
 def test_every_combination_once(tmp_path):

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.config import digest
 from heedful.files import sha256
 from heedful.seals import write_sealed
 from heedful.studies.result import StudyResult
 from heedful.sweeps.crew import AttemptError
 from heedful.sweeps.order import Order
+from heedful.typed import digest
 
 
 def write_reviews(folder: Path) -> Path:

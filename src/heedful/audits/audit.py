@@ -19,11 +19,11 @@ from heedful.audits.plausible import Rationales, marked_percent
 from heedful.audits.result import AuditResult, LabelCount, Score
 from heedful.audits.settings import AuditSettings
 from heedful.audits.verdict import judge
-from heedful.config import digest
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError
 from heedful.files import usable
 from heedful.studies.pool import OnProgress
+from heedful.typed import digest
 
 __all__ = ["AuditSettings", "run_audit"]
 

@@ -1,15 +1,12 @@
 """What following a training has shown: agreements, entropy and accuracy at every recorded step, and a plain verdict."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heedful import markup
-from heedful.config import from_mapping
-from heedful.errors import MissingExtraError
-from heedful.files import read_json, without_nan
 from heedful.measure.uncertainty import Estimate
+from heedful.stored import Stored, frame
 from heedful.studies.result import Answer, Curve, Question, Verdict
 from heedful.studies.verdict import against_chance, with_interval
 
@@ -20,7 +17,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class ProbeTexts:
+class ProbeTexts(Stored):
     """The texts a training is followed on, as its model reads them.
 
     model: its class. labels: their names, in the model's order. words: of each text, without those that the tokeniser
@@ -80,7 +77,7 @@ class FollowedStep:
 
 
 @dataclass(frozen=True)
-class FollowedTraining:
+class FollowedTraining(Stored):
     """What following a training has shown so far; `result.json` is this and nothing else."""
 
     name: str
@@ -101,16 +98,6 @@ class FollowedTraining:
         return Curve(
             tuple(step.step for step in self.steps), tuple(step.agreement(name).estimate.value for step in self.steps)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, `None` for NaN."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    @classmethod
-    def load(cls, path: Path | str) -> "FollowedTraining":
-        """Read a followed training's `result.json`."""
-        return from_mapping(cls, read_json(Path(path)), where=str(path))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """One flat row per step and agreement."""
@@ -141,11 +128,7 @@ class FollowedTraining:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per step and agreement."""
-        try:
-            import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "demo", "to_pandas()") from None
-        return pandas.DataFrame(self.to_rows())
+        return frame(self.to_rows())
 
     def _repr_html_(self) -> str:
         dots = [

@@ -8,16 +8,14 @@ runs/<name>/following.json         the probe texts, and what is known of them
             report.html            the page
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from heedful.audits.followed import FollowedStep, FollowedTraining, ProbeTexts, StepAgreement
 from heedful.audits.provenance import now, versions
-from heedful.config import digest, from_mapping
 from heedful.errors import RunError
-from heedful.files import read_json, usable, without_nan, write_json
+from heedful.files import usable, without_nan, write_json
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.measure.entropy import normalised_entropy
 from heedful.measure.ragged import Ragged
@@ -26,6 +24,7 @@ from heedful.studies.model_folder import ModelFolder
 from heedful.studies.study import source_commit
 from heedful.trace.snapshot import Snapshot
 from heedful.trace.store import Trace, write_step
+from heedful.typed import digest
 
 PAIRS = (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))
 _STORED = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
@@ -59,7 +58,7 @@ class FollowedRun:
 
     def probe(self) -> ProbeTexts:
         """The texts that the training is followed on."""
-        return from_mapping(ProbeTexts, read_json(self._probe_path), where=str(self._probe_path))
+        return ProbeTexts.load(self._probe_path)
 
     def result(self) -> FollowedTraining:
         """What the steps recorded so far say."""
@@ -79,7 +78,7 @@ class FollowedRun:
             return
         if usable(self.root).exists() and any(self.root.iterdir()):
             raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
-        write_json(self._probe_path, without_nan(asdict(probe)))
+        probe.save(self._probe_path)
         write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})
 
     def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:

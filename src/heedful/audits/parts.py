@@ -13,11 +13,11 @@ import torch
 from heedful.audits.measuring import Part
 from heedful.audits.network import Network
 from heedful.audits.result import Example
-from heedful.config import content, digest, from_mapping
 from heedful.errors import HeedfulError
 from heedful.files import read_json, without_nan, write_json
 from heedful.seals import set_aside
 from heedful.studies.pool import OnProgress
+from heedful.typed import content, digest, from_mapping
 
 FORMAT = 2
 

@@ -4,17 +4,15 @@ import platform
 import time
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 
-from heedful.config import from_mapping
-from heedful.files import read_json
+from heedful.stored import Stored
 from heedful.studies.study import source_commit
 
 PACKAGES = ("heedful", "torch", "transformers", "captum", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
-class Provenance:
+class Provenance(Stored):
     """`manifest.json` of an audit. seconds, cpu_seconds: of its last leg, where it was broken off and went on."""
 
     command: str
@@ -23,11 +21,6 @@ class Provenance:
     finished: str
     seconds: float
     cpu_seconds: float
-
-    @classmethod
-    def load(cls, path: Path | str) -> "Provenance":
-        """Read an audit's `manifest.json`."""
-        return from_mapping(cls, read_json(Path(path)), where=str(path))
 
 
 class Clock:

@@ -62,7 +62,8 @@ def _read(ctx: Any, path: Path | None, more: list[str]) -> dict[str, Any]:
     """A file's content by the names of the command's parameters, which take their defaults from it."""
     if path is None:
         return {}
-    from heedful.config import known, read_toml
+    from heedful.toml import read_toml
+    from heedful.typed import known
 
     names = _names(ctx) | {name: name for name in more if name not in _names(ctx)}
     found: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig, content, digest
+from heedful.config import StudyConfig
 from heedful.errors import ConfigError
 from heedful.papers.finding import Finding
 from heedful.papers.units import Unit, compute
@@ -16,6 +16,7 @@ from heedful.studies.mending import is_whole
 from heedful.studies.pool import OnProgress
 from heedful.studies.run import Run
 from heedful.studies.study import run_study
+from heedful.typed import content, digest
 
 BUDGETS = ("smoke", "quick", "paper")
 

@@ -3,11 +3,9 @@
 An experiment fills these in; the reports draw them. Nothing here knows how it will look.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from heedful.config import from_mapping
-from heedful.files import without_nan
 from heedful.measure.uncertainty import Estimate
 
 Unit = Literal["", "%"]
@@ -138,17 +136,3 @@ class Finding:
             if value.name == name:
                 return value.estimate
         raise KeyError(f"{name!r} is not among {[value.name for value in self.values]}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; NaN becomes None."""
-        plain: dict[str, Any] = without_nan(asdict(self))
-        return plain
-
-    @classmethod
-    def from_dict(cls, mapping: dict[str, Any], *, where: str = "finding") -> "Finding":
-        """The inverse of `to_dict`.
-
-        >>> Finding.from_dict(Finding(notes=("n",)).to_dict()) == Finding(notes=("n",))
-        True
-        """
-        return from_mapping(cls, mapping, where=where)

@@ -9,7 +9,7 @@ from heedful.errors import ConfigError
 from heedful.papers.experiment import BUDGETS, Experiment, Lab
 from heedful.papers.ledger import Entry, judge
 from heedful.papers.library import KEYS, Paper, paper
-from heedful.papers.results import Result, found, load, made_now, place, why_stale
+from heedful.papers.results import Result, found, made_now, place, why_stale
 from heedful.studies.pool import OnProgress
 
 RESULTS = Path("results")
@@ -50,7 +50,7 @@ def reproduce(
 def _result(of: Paper, experiment: Experiment, lab: Lab, results: Path, again: bool) -> Result:
     path = place(results, of.key, lab.budget, experiment.name)
     experiment.digest(lab.budget)  # refuses a budget that does not exist before anything is done
-    stored = load(path) if path.exists() else None
+    stored = Result.load(path) if path.exists() else None
     if stored and why_stale(stored, experiment):
         stored = None
     if stored and not again:
@@ -60,7 +60,7 @@ def _result(of: Paper, experiment: Experiment, lab: Lab, results: Path, again: b
     finding = experiment.find(lab)
     seconds = time.perf_counter() - started + (stored.seconds if stored else 0.0)  # what it measured anew was kept
     result = made_now(of.key, experiment, lab.budget, finding, seconds)
-    result.save(results)
+    result.keep(results)
     return result
 
 
@@ -70,7 +70,7 @@ def stale_results(results: Path = RESULTS) -> list[Stale]:
     for key in KEYS:
         of = {experiment.name: experiment for experiment in paper(key).experiments}
         for path in sorted((results / key).glob("*/*.json")):
-            result = load(path)
+            result = Result.load(path)
             known = of.get(result.experiment)
             reason = "there is no such experiment any more" if known is None else why_stale(result, known)
             if reason:

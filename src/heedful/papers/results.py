@@ -3,22 +3,23 @@
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heedful.config import content, from_mapping
-from heedful.files import read_json, usable, without_nan, write_json
+from heedful.files import usable
 from heedful.papers.experiment import Experiment
 from heedful.papers.finding import Finding
+from heedful.stored import Stored
 from heedful.studies.study import source_commit
+from heedful.typed import content
 
 PACKAGES = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "numba")
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Stored):
     """What an experiment found, and what made it: its settings (seeds among them), versions, commit, time."""
 
     paper: str
@@ -35,11 +36,9 @@ class Result:
     command: str
     finding: Finding
 
-    def save(self, folder: Path) -> Path:
+    def keep(self, folder: Path) -> None:
         """Write it to its place below a folder of results."""
-        path = place(folder, self.paper, self.budget, self.experiment)
-        write_json(path, without_nan(asdict(self)))
-        return path
+        self.save(place(folder, self.paper, self.budget, self.experiment))
 
 
 def place(folder: Path, paper: str, budget: str, experiment: str) -> Path:
@@ -51,17 +50,12 @@ def place(folder: Path, paper: str, budget: str, experiment: str) -> Path:
     return folder / paper / budget / f"{experiment}.json"
 
 
-def load(path: Path) -> Result:
-    """Read a stored result; a damaged file is named in the error."""
-    return from_mapping(Result, read_json(path), where=str(path))
-
-
 def found(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:
     """The stored results of a paper within a budget, in the paper's order."""
     for experiment in experiments:
         path = place(folder, paper, budget, experiment.name)
         if usable(path).exists():
-            yield load(path)
+            yield Result.load(path)
 
 
 def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:

@@ -12,17 +12,18 @@ import pyarrow as pa
 from heedful.audits.followed import FollowedTraining
 from heedful.audits.followed_run import FollowedRun
 from heedful.audits.result import AuditResult
-from heedful.config import StudyConfig, digest
+from heedful.config import StudyConfig
 from heedful.errors import HeedfulError, RunError
 from heedful.files import read_json, usable
 from heedful.papers.library import KEYS
-from heedful.papers.results import Result, load
+from heedful.papers.results import Result
 from heedful.stored import Stored
 from heedful.studies.lock import holder
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 from heedful.studies.swept import SweepResult
 from heedful.studies.tabular import Tabular, arrow_table
+from heedful.typed import digest
 
 Kind = Literal["study", "sweep", "audit", "followed", "paper"]
 State = Literal["running", "finished", "failed", "broken off", "damaged"]
@@ -252,7 +253,7 @@ def _followed(root: Path, name: str) -> FoundRun:
 
 def _paper(path: Path, paper: str, budget: str, name: str) -> FoundRun:
     try:
-        result = load(path)
+        result = Result.load(path)
     except (HeedfulError, OSError) as error:
         record = RunRecord(name, "paper", "damaged", _when(path), f"{paper} {path.stem}", budget, said=str(error))
         return FoundRun(path, record)

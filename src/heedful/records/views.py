@@ -13,13 +13,13 @@ from pyarrow import fs
 
 from heedful.audits.followed import FollowedTraining
 from heedful.audits.result import AuditResult, score_row
-from heedful.config import content
 from heedful.papers.results import Result
 from heedful.records.found import SCHEMA as RUNS
 from heedful.records.found import FoundRun
 from heedful.studies.result import StudyResult, agreement_row
 from heedful.studies.swept import SweepResult
 from heedful.studies.tabular import arrow_table
+from heedful.typed import content
 
 Row = dict[str, Any]
 _TEXT, _WHOLE, _REAL, _ROW = pa.string(), pa.int64(), pa.float64(), pa.list_(pa.float32())

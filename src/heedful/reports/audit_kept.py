@@ -1,6 +1,6 @@
 """Audits that are kept: their numbers and what made them, without a word of the data."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,29 +8,20 @@ from heedful.audits.followed import FollowedTraining
 from heedful.audits.provenance import Provenance
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH, judge
-from heedful.config import from_mapping
 from heedful.errors import DataError
-from heedful.files import read_json, without_nan, write_json
+from heedful.files import read_json
+from heedful.stored import Stored
 from heedful.studies.run import Run
 
 
 @dataclass(frozen=True)
-class KeptAudit:
+class KeptAudit(Stored):
     """An audit, how its model was trained, and what was seen on the way where somebody looked."""
 
     result: AuditResult
     provenance: Provenance
     training: dict[str, Any]
     following: FollowedTraining | None = None
-
-    def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
-        write_json(Path(path), without_nan(asdict(self)))
-
-    @classmethod
-    def load(cls, path: Path | str) -> "KeptAudit":
-        """Read what `save` wrote."""
-        return from_mapping(cls, read_json(Path(path)), where=str(path))
 
 
 def kept_audit(audit: Path, *, training: Path | None = None, following: Path | None = None) -> KeptAudit:

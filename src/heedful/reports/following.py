@@ -9,7 +9,6 @@ import numpy as np
 
 from heedful.audits.followed import FollowedTraining, ProbeTexts, StepAgreement
 from heedful.audits.followed_run import FollowedRun
-from heedful.config import digest
 from heedful.data.tokens import EncodedSplit
 from heedful.files import read_json, without_nan
 from heedful.reports.examples import add_examples, choose_examples
@@ -20,6 +19,7 @@ from heedful.reports.tokens import token_table
 from heedful.reports.vocabularies import Told, attended_words
 from heedful.reports.words import symbol
 from heedful.trace.store import Trace
+from heedful.typed import digest
 
 _MODEL = "model"  # the one model of the page
 _BYTES_PER_POSITION = 3

@@ -4,9 +4,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from heedful.config import to_toml
 from heedful.reports.numbers import duration
 from heedful.studies.rehearsal import Plan
+from heedful.toml import to_toml
 
 
 def print_plan(plan: Plan) -> None:

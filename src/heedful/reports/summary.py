@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, digest
+from heedful.config import StudyConfig
 from heedful.data.entries import CATALOG
 from heedful.data.synthetic import TASKS
 from heedful.measure.uncertainty import Estimate
@@ -16,6 +16,7 @@ from heedful.reports.payload import agreement_key, best_accuracy
 from heedful.reports.words import MODEL_TITLES, symbol
 from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run import ModelSpec, Run
+from heedful.typed import digest
 
 _PURPOSES = {
     "standard": "attention learned with everything else; gives α, β and Δ",

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TrainConfig, content, digest, first_seeds, from_mapping, read_toml
+from heedful.config import StudyConfig, TrainConfig, first_seeds
 from heedful.data.open import task_of
 from heedful.errors import ConfigError
 from heedful.files import usable
+from heedful.toml import read_toml
+from heedful.typed import content, digest, from_mapping
 
 TABLES = ("base", "grid")
 MOST = 10_000  # studies in one grid

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig, digest
+from heedful.config import StudyConfig
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.files import usable, write_atomically
 from heedful.seals import check, free_name, read_sealed, set_aside
 from heedful.studies.model_folder import ModelFolder
 from heedful.studies.run import Run
+from heedful.typed import digest
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from heedful.config import StudyConfig, content, digest
+from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.studies.pool import train_all
 from heedful.studies.run import ModelKind, ModelSpec, Run, model_specs
 from heedful.studies.study import prepare_data
+from heedful.typed import content, digest
 
 SAMPLE = 64  # validation texts that are evaluated in the rehearsal
 WARM, TIMED = 2, 12  # steps before the clock counts, and steps on the clock

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import StudyConfig, digest, from_toml, to_toml
+from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.tokens import EncodedSplit, Vocabulary
 from heedful.errors import DamagedError, RunError
@@ -30,6 +30,8 @@ from heedful.files import UNFINISHED, read_json, sha256, usable, write_json
 from heedful.seals import check, check_headed, read_sealed, write_headed, write_sealed
 from heedful.studies.lock import LOCK
 from heedful.studies.model_folder import ModelFolder, Recorded
+from heedful.toml import from_toml, to_toml
+from heedful.typed import digest
 
 if TYPE_CHECKING:
     from heedful.studies.result import StudyResult

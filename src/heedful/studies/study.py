@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig, digest
+from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
@@ -26,6 +26,7 @@ from heedful.studies.pool import OnProgress, train_all
 from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run import ModelSpec, Run, model_specs
 from heedful.studies.verdict import judge
+from heedful.typed import digest
 
 
 def run_study(

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from heedful.config import StudyConfig, content, digest
+from heedful.config import StudyConfig
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run, model_specs
+from heedful.typed import content, digest
 
 METRICS = ("accuracy", "loss", "train_loss", "bleu", "train_bleu")
 EXPERIMENT = "heedful"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig, content, digest, from_mapping
+from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import HeedfulError
@@ -16,6 +16,7 @@ from heedful.studies.pool import OnProgress
 from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run
 from heedful.studies.study import run_study
+from heedful.typed import content, digest, from_mapping
 
 Report = Callable[[dict[str, Any]], None]
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.config import toml_value
 from heedful.errors import ConfigError
 from heedful.studies.grid import grid_of, read_grid
 from heedful.studies.swept import SweepResult
@@ -13,6 +12,7 @@ from heedful.sweeps.crew import Crew
 from heedful.sweeps.local import LocalCrew
 from heedful.sweeps.sweep import run_sweep
 from heedful.sweeps.watching import watch
+from heedful.toml import toml_value
 
 PLACES = ("local", "ray")
 

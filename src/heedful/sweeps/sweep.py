@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.config import digest
 from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.files import usable, write_json, write_text
 from heedful.reports.sweep_page import write_sweep_page
@@ -33,6 +32,7 @@ from heedful.studies.swept import GRID, STUDIES, SWEEP_RESULT, SweepResult, Swep
 from heedful.sweeps.crew import AttemptError, Crew
 from heedful.sweeps.events import Event, EventKind, OnEvent
 from heedful.sweeps.order import Order, finished
+from heedful.typed import digest
 
 MANIFEST = "manifest.json"
 

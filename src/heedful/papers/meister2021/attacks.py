@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from heedful.config import ModelConfig, from_mapping
+from heedful.config import ModelConfig
 from heedful.data.jain_wallace import prepare
 from heedful.model.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
 from heedful.papers.experiment import Lab
@@ -23,6 +23,7 @@ from heedful.papers.meister2021.training import (
     weights_of,
 )
 from heedful.papers.units import Unit
+from heedful.typed import from_mapping
 
 Kind = Literal["frozen", "instance", "unfrozen"]
 NEW_START = 10_007  # added to the base's seed: an adversary starts from other random numbers

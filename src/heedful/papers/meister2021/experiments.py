@@ -1,6 +1,5 @@
 """The contents of meister2021: every table and figure, in the paper's order, and what it leaves out."""
 
-from heedful.config import content
 from heedful.papers.experiment import Experiment
 from heedful.papers.meister2021.adversaries import find_table5, find_tradeoff
 from heedful.papers.meister2021.beyond import find_entmax, find_layers
@@ -8,6 +7,7 @@ from heedful.papers.meister2021.budgets import BUDGETS
 from heedful.papers.meister2021.correlations import find_figure1, find_figure3, find_figure4, find_table6
 from heedful.papers.meister2021.entropies import find_figure2, find_length, find_table1, find_table2
 from heedful.papers.meister2021.statistics import find_table3
+from heedful.typed import content
 
 TITLE = "Is Sparse Attention more Interpretable? (Meister, Lazov, Augenstein, Cotterell 2021)"
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heedful.config import ModelConfig, TrainConfig, content, from_mapping
+from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.corpus import stratified_order
 from heedful.data.jain_wallace import SEED, prepare, word_vectors
@@ -23,6 +23,7 @@ from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS, NAMES, Architecture, Corpus, Projection
 from heedful.papers.meister2021.measuring import measure
 from heedful.papers.units import Unit, check_beside, write_beside
+from heedful.typed import content, from_mapping
 
 WEIGHTS = "weights"  # the place of a unit's weights
 Report = Callable[[dict[str, Any]], None]

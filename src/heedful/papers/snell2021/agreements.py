@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import numpy as np
 
-from heedful.config import from_mapping
 from heedful.errors import DamagedError
 from heedful.files import without_nan
 from heedful.measure.uncertainty import Estimate, mean_over_seeds
@@ -24,6 +23,7 @@ from heedful.studies.analysis import MeasureName, Recordings, final_performance,
 from heedful.studies.model_folder import Recorded
 from heedful.studies.result import AgreementResult, Convention
 from heedful.studies.run import ModelSpec
+from heedful.typed import from_mapping
 
 FORM = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."

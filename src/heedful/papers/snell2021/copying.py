@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from heedful.config import TrainConfig, TranslatorConfig, content, from_mapping
+from heedful.config import TrainConfig, TranslatorConfig
 from heedful.data.batch import PairBatch, copying_batches
 from heedful.data.synthetic import LENGTH, TYPES
 from heedful.data.tokens import EOS
@@ -21,6 +21,7 @@ from heedful.measure.uncertainty import Estimate
 from heedful.model.train import build_optimiser
 from heedful.model.translator import Translator
 from heedful.papers.units import Unit
+from heedful.typed import content, from_mapping
 
 # The words of each task, and no others: with 20 types that never occur, copying 40 of 60 words takes about 110 steps
 # in place of 50.

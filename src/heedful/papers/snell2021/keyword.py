@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.config import ModelConfig, TrainConfig, content, from_mapping
+from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batch import Batch
 from heedful.data.synthetic import LENGTH, stream_texts
 from heedful.data.tokens import EOS
 from heedful.model.classifier import AttentionClassifier, lexical_probe
 from heedful.model.train import train
 from heedful.papers.units import Unit
+from heedful.typed import content, from_mapping
 
 HELD_OUT = 1_000_003  # seed of the sequences that γ is measured on
 PLACES = ("keyword", "next", "mean", "last")

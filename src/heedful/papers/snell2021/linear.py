@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.config import StudyConfig, TrainConfig, TranslatorConfig, content, from_mapping
+from heedful.config import StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.batch import collate, training_batches
 from heedful.data.subwords import EncodedPairs
 from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
@@ -26,6 +26,7 @@ from heedful.model.translator import Translator, lexical_probe
 from heedful.papers.units import Unit
 from heedful.studies.run import Run
 from heedful.theory.optimal import optimal_attention
+from heedful.typed import content, from_mapping
 
 
 @dataclass(frozen=True)

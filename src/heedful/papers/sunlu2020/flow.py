@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from heedful.config import content, from_mapping
 from heedful.data.batch import evaluation_batches
 from heedful.data.ids import Ids
 from heedful.data.tokens import EncodedSplit
@@ -32,6 +31,7 @@ from heedful.papers.sunlu2020.training import Order, Recipe, Report, build_model
 from heedful.papers.tables import curve, exactly
 from heedful.papers.units import Unit
 from heedful.theory.polarity import DotModel, gradients, terms
+from heedful.typed import content, from_mapping
 
 TERMS = ("A", "B", "C", "D", "E", "F")
 DIGITS = {"A": 2, "B": 2, "C": 1, "D": 4, "E": 4, "F": 4}

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from heedful.config import AttentionMode, EncoderName, ModelConfig, TrainConfig, content, from_mapping
+from heedful.config import AttentionMode, EncoderName, ModelConfig, TrainConfig
 from heedful.data.batch import evaluation_batches, training_batches
 from heedful.data.tokens import EncodedSplit
 from heedful.model.attention import AdditiveScorer, DotScorer
@@ -21,6 +21,7 @@ from heedful.model.train import train
 from heedful.papers.sunlu2020.data import Sample, Texts, read_texts
 from heedful.papers.sunlu2020.scores import summarise
 from heedful.papers.units import Unit
+from heedful.typed import content, from_mapping
 
 Kind = Literal["DP", "DP-L", "DP-A", "AD", "mean"]
 Report = Callable[[dict[str, Any]], None]
