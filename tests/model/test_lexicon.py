@@ -13,7 +13,8 @@ from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.synthetic import generated_pairs
 from heedful.errors import DataError
 from heedful.measure.alignment import alignment_scores, chance_aer, links_from_attention
-from heedful.model.lexicon import CountTable, count_table, ibm_model_1, translation_table
+from heedful.model.lexicon import count_table, ibm_model_1, translation_table
+from heedful.model.tally import Tally, table_cells, table_of
 
 sentences = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=11)
@@ -73,11 +74,10 @@ def test_order_and_parts_make_no_difference_to_the_last_bit(corpus, random):
     shuffled = list(corpus)
     random.shuffle(shuffled)
     cut = random.randrange(len(shuffled) + 1)
-    parts = [
-        count_table([x for x, _ in part], [y for _, y in part], source_size=7, target_size=7)
-        for part in (shuffled[:cut], shuffled[cut:])
-    ]
-    merged = parts[0].merge(parts[1])
+    total = Tally()
+    for part in (shuffled[:cut], shuffled[cut:]):
+        total.add(table_cells(Ids.of([x for x, _ in part]), Ids.of([y for _, y in part]), 7, 7))
+    merged = table_of(total.cells(), 7, 7)
     assert np.array_equal(merged.matrix().toarray(), whole.matrix().toarray())
     assert merged.counts.sum() == whole.counts.sum() == sum(len(x) * len(y) for x, y in corpus)
 
@@ -206,9 +206,7 @@ def test_bad_input():
         count_table([[]], [[0]])
 
 
-def test_empty_tables_merge():
+def test_empty_tables():
     empty = count_table([], [], source_size=2, target_size=2)
-    table = count_table([[0, 1]], [[1]], source_size=2, target_size=2)
-    assert np.array_equal(empty.merge(table).matrix().toarray(), table.matrix().toarray())
-    assert isinstance(empty.merge(empty), CountTable)
+    assert empty.matrix().nnz == 0
     assert translation_table(sparse.csr_array((2, 2))).nnz == 0

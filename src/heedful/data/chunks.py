@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.columns import texts_and_names
-from heedful.data.lines import reason, regular
 from heedful.data.pairs import sides_of_table
 from heedful.data.pieces import byte_lines, records, text_lines
-from heedful.data.readers import Table, format_of, listed, refuse_twins
+from heedful.data.readers import Table, format_of, listed, open_parquet, refuse_twins
 from heedful.data.streamed import Streamed, json_table
 from heedful.errors import DataError
 
@@ -153,23 +152,17 @@ def _columns(of: Streamed, names: list[str]) -> tuple[int, int]:
 
 
 def _parquet_chunks(of: Streamed, rows: int) -> Iterator[Chunk]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(regular(of.path)) as file:
-            total, start = max(1, file.metadata.num_rows), 0
-            nested = of.task == "translation" and "translation" in file.schema_arrow.names
-            columns = ["translation"] if nested else [of.first, of.second]
-            for batch in file.iter_batches(batch_size=rows, columns=columns):
-                if nested:
-                    values = batch["translation"].to_pylist()
-                    sides = [[value and value.get(name) for value in values] for name in (of.first, of.second)]
-                else:
-                    sides = [batch[name].to_pylist() for name in columns]
-                end = start + batch.num_rows
-                lines = tuple(range(start + 1, end + 1))
-                yield Chunk(of, start, lines, tuple(sides[0]), tuple(sides[1]), of.size * end // total)
-                start = end
-    except (OSError, LookupError, ValueError, AttributeError, MemoryError, RuntimeError, pa.ArrowException) as error:
-        raise DataError(f"{of.path}: cannot be read as Parquet: {reason(error)}; write it again") from error
+    with open_parquet(of.path) as file:
+        total, start = max(1, file.metadata.num_rows), 0
+        nested = of.task == "translation" and "translation" in file.schema_arrow.names
+        columns = ["translation"] if nested else [of.first, of.second]
+        for batch in file.iter_batches(batch_size=rows, columns=columns):
+            if nested:
+                values = batch["translation"].to_pylist()
+                sides = [[value and value.get(name) for value in values] for name in (of.first, of.second)]
+            else:
+                sides = [batch[name].to_pylist() for name in columns]
+            end = start + batch.num_rows
+            lines = tuple(range(start + 1, end + 1))
+            yield Chunk(of, start, lines, tuple(sides[0]), tuple(sides[1]), of.size * end // total)
+            start = end

@@ -231,7 +231,7 @@ def open_parquet(path: Path) -> "Iterator[pq.ParquetFile]":
             if len(set(names)) < len(names):
                 raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
             yield file
-    except (OSError, ValueError, MemoryError, NotImplementedError, pa.ArrowException) as error:
+    except (OSError, LookupError, ValueError, AttributeError, MemoryError, RuntimeError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
 
 

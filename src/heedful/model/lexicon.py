@@ -23,7 +23,7 @@ class CountTable:
 
         C_{i,o} = Σ_m Σ_l Σ_t 1[x_l = i] 1[y_t = o] / L^m  =  Σ_L N_L(i, o) / L        (Eq. 16 = Eq. 52)
 
-    Whole numbers add up the same in any order, so tables of parts of a corpus `merge` into the table of the whole to
+    Whole numbers add up the same in any order, so tables of parts of a corpus (`tally`) make the table of the whole to
     the last bit. `rows` holds (i, L, o), sorted; `counts` holds N_L(i, o).
     """
 
@@ -31,25 +31,6 @@ class CountTable:
     counts: NDArray[np.int64]
     source_size: int
     target_size: int
-
-    def merge(self, other: "CountTable") -> "CountTable":
-        """The table of both corpora together.
-
-        >>> table = count_table([[0, 1]], [[0]], source_size=2, target_size=1)
-        >>> table.merge(table).matrix().toarray()
-        array([[1.],
-               [1.]])
-        """
-        rows = np.concatenate([self.rows, other.rows])
-        counts = np.concatenate([self.counts, other.counts])
-        order = np.lexsort(rows.T[::-1])
-        rows, counts = rows[order], counts[order]
-        fresh = np.ones(len(rows), dtype=np.bool_)
-        fresh[1:] = np.any(rows[1:] != rows[:-1], axis=1)
-        starts = np.flatnonzero(fresh)
-        summed = np.add.reduceat(counts, starts) if len(starts) else counts
-        sizes = max(self.source_size, other.source_size), max(self.target_size, other.target_size)
-        return CountTable(rows[starts], summed, *sizes)
 
     def matrix(self) -> sparse.csr_array:
         """C as a sparse matrix, input words by output words."""
