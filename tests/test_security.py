@@ -132,9 +132,9 @@ def test_an_archive_that_is_damaged_or_a_bomb(tmp_path):
 
 
 def test_pages_of_words_are_made_by_a_template_that_escapes():
-    from heedful.reports import page
+    from heedful.reports import template
 
-    assert "autoescape=True" in Path(page.__file__).read_text("utf-8")
+    assert "autoescape=True" in Path(template.__file__).read_text("utf-8")
     for path in (ROOT / "src" / "heedful" / "reports" / "templates").rglob("*"):
         if path.is_file() and path.suffix in {".html", ".js"}:
             text = path.read_text("utf-8")

@@ -4,13 +4,13 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from heedful.reports.equations import equations, linked
-from heedful.reports.page import asset
+from heedful.reports.template import assets
 
 
 @pytest.mark.parametrize("task", ["classification", "translation"])
 def test_every_equation_that_is_cited_stands_on_the_page(task):
     cited = set()
-    for numbers in re.findall(r'"(Eqs?\.? [^"]*)" \| linked', asset(f"method-{task}.html.j2")):
+    for numbers in re.findall(r'"(Eqs?\.? [^"]*)" \| linked', assets(f"method-{task}.html.j2")):
         cited |= {int(number) for number in re.findall(r"#eq-(\d+)", linked(numbers))}
     there = {equation.number for equation in equations(task)}
     assert len(cited) >= 6

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from heedful import __version__
 from heedful.audits.names import EVERYWHERE
 from heedful.audits.result import AuditResult, score_row
 from heedful.files import read_json, without_nan, write_text
@@ -18,11 +15,10 @@ from heedful.reports.audit_grid import HeadGrid, head_grids, largest_tau
 from heedful.reports.audit_page import data_facts, subject_facts
 from heedful.reports.audit_scores import Scores
 from heedful.reports.audit_sections import Numbers, Picture
-from heedful.reports.audit_shades import STEPS, shade_css
+from heedful.reports.audit_shades import STEPS, shaded_style
 from heedful.reports.audit_words import quantity_name, reason, with_ends
-from heedful.reports.packing import json_for_html
-from heedful.reports.page import asset, environment, policy
 from heedful.reports.sides import Compared, check_sides, differing, facts, headline, questions
+from heedful.reports.template import assets, filled
 
 _ORDERS = ("comprehensiveness", "sufficiency", "token f1", "auprc")
 _LETTERS = 18  # of a name that fit before a picture's scale
@@ -90,18 +86,14 @@ def figures_of(result: AuditResult) -> dict[str, Estimate]:
 
 def render_audits(sides: Sequence[AuditSide]) -> str:
     """The page as text."""
-    style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}"
-    script = f"{asset('draw.js')}\n{asset('saving.js')}"
     compared = [side.compared() for side in sides]
     different, shared = facts(compared)
-    made = environment()
-    made.filters["reason"] = reason
-    page = made.get_template("audits.html.j2").render(
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html(_payload(sides)),
-        version=__version__,
+    return filled(
+        "audits.html.j2",
+        _payload(sides),
+        style=shaded_style(),
+        script=assets("draw.js", "saving.js"),
+        filters={"reason": reason},
         names=[side.name for side in sides],
         sides=sides,
         headline=headline(compared, "measurements"),
@@ -115,7 +107,6 @@ def render_audits(sides: Sequence[AuditSide]) -> str:
         steps=STEPS,
         examples=shared_texts(sides),
     )
-    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
 
 
 def shared_texts(sides: Sequence[AuditSide]) -> list[SharedText]:

@@ -16,9 +16,9 @@ from heedful.reports.audit_scores import Scores
 from heedful.reports.audit_sections import Picture, movement_section, order_section, tau_section
 from heedful.reports.audit_words import p_value, quantity_name, reason, with_ends
 from heedful.reports.numbers import duration, interval, percent
-from heedful.reports.page import asset
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
+from heedful.reports.template import assets
 
 _FACTS = {
     "data": "trained on",
@@ -50,7 +50,7 @@ def write_audit_docs(stories: Sequence[Story], page: Path) -> Path:
     figures = page.parent / "figures" / "audit"
     blocks = [
         "<!-- Written by `python examples/audit_docs.py write`; do not edit. -->",
-        asset("audit_docs.md").strip(),
+        assets("audit_docs.md").strip(),
         *(block for story in stories for block in _story(story, figures)),
     ]
     write_text(page, "\n\n".join(block for block in blocks if block) + "\n")

@@ -8,9 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from heedful import __version__
 from heedful.audits.result import AuditResult, score_row
 from heedful.audits.verdict import FAR, MOVES, NEGLIGIBLE_DROP, NEGLIGIBLE_TAU
 from heedful.files import without_nan, write_text
@@ -18,11 +15,10 @@ from heedful.reports.audit_examples import EVEN, example_numbers, shown_examples
 from heedful.reports.audit_grid import head_grids, largest_tau
 from heedful.reports.audit_scores import Scores
 from heedful.reports.audit_sections import another_section, head_tables, movement_section, order_section, tau_section
-from heedful.reports.audit_shades import STEPS, shade_css
+from heedful.reports.audit_shades import STEPS, shaded_style
 from heedful.reports.audit_words import QUERIES, decimal, p_value, quantity_name, reason, with_ends
 from heedful.reports.numbers import interval, percent
-from heedful.reports.packing import json_for_html
-from heedful.reports.page import asset, environment, policy
+from heedful.reports.template import assets, filled
 
 _MANY_LABELS = 12
 
@@ -35,23 +31,19 @@ def write_audit_page(result: AuditResult, out: Path, command: str = "") -> Path:
 
 def render_audit(result: AuditResult, command: str = "") -> str:
     """The page as text."""
-    style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}"
-    script = f"{asset('draw.js')}\n{asset('audit.js')}"
-    made = environment()
-    made.filters |= {
-        "reason": reason,
-        "with_ends": with_ends,
-        "decimal": decimal,
-        "p_value": p_value,
-        "quantity": quantity_name,
-    }
     scores = Scores(result)
-    page = made.get_template("audit.html.j2").render(
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html(_payload(result)),
-        version=__version__,
+    return filled(
+        "audit.html.j2",
+        _payload(result),
+        style=shaded_style(),
+        script=assets("draw.js", "audit.js"),
+        filters={
+            "reason": reason,
+            "with_ends": with_ends,
+            "decimal": decimal,
+            "p_value": p_value,
+            "quantity": quantity_name,
+        },
         result=result,
         command=command,
         subject_facts=subject_facts(result),
@@ -71,7 +63,6 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         examples=shown_examples(result),
         limits={"moves": MOVES, "far": FAR, "tau": NEGLIGIBLE_TAU, "drop": NEGLIGIBLE_DROP},
     )
-    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
 
 
 def _payload(result: AuditResult) -> dict[str, Any]:

@@ -6,6 +6,8 @@ is above 0, `n` for what is below 0. The study pages' colours (templates/shades.
 
 from collections.abc import Iterator, Mapping
 
+from heedful.reports.template import assets
+
 STEPS = 10
 
 _RAMPS = {
@@ -20,6 +22,11 @@ _RAMPS = {
         "n": ("#1c1e25", "#5a3512", "#c56f1c", "#ffcb92"),
     },
 }
+
+
+def shaded_style() -> str:
+    """The style of a page whose numbers have colours: audits and sweeps."""
+    return f"{assets('page.css')}\n{shade_css()}{assets('audit.css')}"
 
 
 def shade_css() -> str:

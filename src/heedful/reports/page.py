@@ -5,26 +5,20 @@ scripts in `templates/`, which write text with `textContent` alone. A Content-Se
 and nothing be fetched.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from heedful import __version__
 from heedful.audits.followed_run import FollowedRun
 from heedful.files import write_text
-from heedful.markup import answers, dots_and_whiskers, plain_numbers, raised
+from heedful.markup import answers, dots_and_whiskers
 from heedful.reports import comparison, followed_sides, following, summary
-from heedful.reports.equations import equations, linked
-from heedful.reports.numbers import interval, percent
-from heedful.reports.packing import json_for_html
+from heedful.reports.equations import equations
 from heedful.reports.payload import Payload, study_payload
 from heedful.reports.sides import Compared, differing, facts, headline, questions
+from heedful.reports.template import assets, filled
 from heedful.studies.run import Run
 
 _FIRST = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
@@ -151,64 +145,21 @@ def _by_agreement(lines: Sequence[tuple[str, Sequence[Any]]]) -> list[tuple[str,
 def _laid_out(template: str, payload: Payload, **words: Any) -> str:
     """A template filled with its words, its numbers, and the scripts of its task."""
     task, charts = payload.content["task"], "comparison.js" if "runs" in payload.content else "charts.js"
-    style = asset("page.css")
-    script = "\n".join(asset(name) for name in (*_FIRST, charts, *_EXAMPLES[task], "page.js"))
-    laid = environment().get_template(template)
-    page = laid.render(
+    return filled(
+        template,
+        payload.content,
+        style=assets("page.css"),
+        script=assets(*_FIRST, charts, *_EXAMPLES[task], "page.js"),
         task=task,
         equations=equations(task),
         answers=answers,
         dots=Markup() if "runs" in payload.content else _dots(payload),
         counted="lexicon/counting" in payload.arrays.directory,
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html(payload.content),
         arrays=payload.arrays.packed(),
-        version=__version__,
         **words,
     )
-    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a text would not be writable
 
 
 def _dots(payload: Payload) -> Markup:
     """The agreements drawn without a script, which draws them anew to the width there is."""
     return dots_and_whiskers(payload.content["agreements"], payload.content["random"])
-
-
-def environment() -> Environment:
-    """Templates that escape whatever is put into them."""
-    made = Environment(
-        loader=PackageLoader("heedful.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters |= {
-        "percent": percent,
-        "interval": interval,
-        "raised": raised,
-        "linked": linked,
-        "plain_numbers": plain_numbers,
-    }
-    return made
-
-
-def policy(style: str, script: str) -> str:
-    """Nothing may be fetched, and only the one style and the one script of this page count."""
-    return (
-        f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def fingerprint(text: str) -> str:
-    """What a Content-Security-Policy calls this script or style by."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def asset(name: str) -> str:
-    """A file of the page's templates, as text."""
-    return (files("heedful.reports") / "templates" / name).read_text(encoding="utf-8")

@@ -13,18 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from markupsafe import Markup
-
-from heedful import __version__
 from heedful.errors import DataError
 from heedful.files import without_nan, write_text
 from heedful.papers.finding import Figure, Table
 from heedful.papers.results import Result
 from heedful.reports.numbers import duration
-from heedful.reports.packing import json_for_html
-from heedful.reports.page import asset, environment, policy
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, table_rows
+from heedful.reports.template import assets, filled
 
 _CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
 _COUNTED = (
@@ -72,8 +68,6 @@ def write_paper_report(
     for row in claims_rows:
         if missing := [name for name in _CLAIM if name not in row]:
             raise DataError(f"claim {row.get('id', '?')!r} lacks {', '.join(missing)}")
-    style = f"{asset('page.css')}\n{asset('paper.css')}"
-    script = f"{asset('draw.js')}\n{asset('paper.js')}"
     anchors = _anchors(results)
     judged = [row for row in claims_rows if row["verdict"] in _BADGES]
     tables = {
@@ -81,13 +75,11 @@ def write_paper_report(
         for anchor, result in zip(anchors, results, strict=True)
         for i, table in enumerate(result.finding.tables)
     } | {"claims": [{name: row[name] for name in _CLAIM} for row in claims_rows]}
-    template = environment().get_template("paper.html.j2")
-    page = template.render(
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html(without_nan({"name": paper, "tables": tables})),
-        version=__version__,
+    page = filled(
+        "paper.html.j2",
+        without_nan({"name": paper, "tables": tables}),
+        style=assets("page.css", "paper.css"),
+        script=assets("draw.js", "paper.js"),
         paper=paper,
         about=about,
         headline=headline(paper, judged),
@@ -102,7 +94,7 @@ def write_paper_report(
         words_of=_words_of,
         provenance=_provenance,
     )
-    write_text(out, page.encode("utf-8", "replace").decode("utf-8"))
+    write_text(out, page)
     return out
 
 

@@ -12,13 +12,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from heedful import __version__
 from heedful.files import write_text
 from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
-from heedful.reports.audit_shades import STEPS, shade, shade_css
+from heedful.reports.audit_shades import STEPS, shade, shaded_style
 from heedful.reports.numbers import NONE, percent
-from heedful.reports.packing import json_for_html
-from heedful.reports.page import asset, environment, policy
+from heedful.reports.template import assets, filled
 from heedful.reports.words import symbol
 from heedful.studies.swept import Figure, SweepResult, SweptStudy
 
@@ -69,18 +67,14 @@ def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None)
 
 def render_sweep(result: SweepResult, name: str) -> str:
     """The page as text."""
-    style = f"{asset('page.css')}\n{shade_css()}{asset('audit.css')}\n{asset('sweep.css')}"
-    script = f"{asset('draw.js')}\n{asset('saving.js')}"
     keys = result.figure_keys()
     own = [key for key in keys if not key.endswith(" cross")]
     measures = [_measure(result, key) for key in keys]
-    template = environment().get_template("sweep.html.j2")
-    page = template.render(
-        policy=policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        payload=json_for_html({"name": name}),
-        version=__version__,
+    return filled(
+        "sweep.html.j2",
+        {"name": name},
+        style=f"{shaded_style()}\n{assets('sweep.css')}",
+        script=assets("draw.js", "saving.js"),
         name=name,
         title=_title(result),
         axes=result.axes,
@@ -92,7 +86,6 @@ def render_sweep(result: SweepResult, name: str) -> str:
         rows=_rows(result, own),
         steps=range(STEPS + 1),
     )
-    return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name would not be writable
 
 
 def _title(result: SweepResult) -> str:
