@@ -5,7 +5,6 @@ include the files of `docs/output/`; nothing in them is typed by hand. What was 
 used again while it is there.
 """
 
-import csv
 import os
 import shlex
 import subprocess
@@ -68,7 +67,7 @@ def main(wanted):
     OUT.mkdir(exist_ok=True)
     WORK.mkdir(parents=True, exist_ok=True)
     if not (WORK / "reviews.csv").exists():
-        write_reviews(WORK / "reviews.csv")
+        subprocess.run([sys.executable, ROOT / "docs" / "tools" / "reviews.py"], cwd=WORK, check=True)
     files = {"study.toml": SMALL, "grid.toml": GRID, "typo.toml": 'data = "reviews.csv"\nmax_lenght = 100\n'}
     for name, content in files.items():
         (WORK / name).write_text(content, encoding="utf-8")
@@ -79,18 +78,6 @@ def main(wanted):
         if not wanted or name in wanted:
             print(name, flush=True)
             (OUT / f"{name}.txt").write_text(run(command, WORK), encoding="utf-8")
-
-
-def write_reviews(path):
-    """A third of the film reviews as somebody's CSV file."""
-    from heedful import load
-
-    train = load("rotten-tomatoes").train
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["review", "sentiment"])
-        for text, label in list(zip(train.texts, train.labels, strict=True))[::3]:
-            table.writerow([text, ("negative", "positive")[label]])
 
 
 def run(command, folder):
