@@ -97,6 +97,12 @@ def test_kernel_is_the_peers_map(alpha: float, n: int, scale: float, ties: bool,
     assert_close(P._multiply(p, g, alpha, scale), P.plain_multiply(p, g, alpha, scale), atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scores", [(0, 0, 0, -0.2, -0.3, -0.4), (0, -1 / 7, -1 / 7, -3 / 7, -4 / 7)])
+def test_a_score_exactly_at_the_threshold_does_not_keep_sparsemax_forever(scores: tuple[float, ...]) -> None:
+    z = torch.tensor(scores, dtype=torch.float64)
+    assert_close(P.sparsemax(z), peer.sparsemax(z, dim=-1), atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [(P.sparsemax, peer.sparsemax), (P.entmax15, peer.entmax15)])
 def test_gradient_is_the_peers(ours, theirs) -> None:  # type: ignore[no-untyped-def]
     z = random_scores(7, 101, scale=2.0)

@@ -36,15 +36,19 @@ def project_rows(scores: NDArray[Any], tops: NDArray[Any], alpha: float, scale: 
 
 @compiled
 def _sparsemax_threshold(z: NDArray[Any], factor: float, top: float) -> float:
-    """Σ [x − τ]₊ = 1. From the left of a convex function's root τ only rises; a support that stays is the right one."""
-    tau, before = -1.0, 0.0
+    """Σ [x − τ]₊ = 1. From the left of a convex function's root τ only rises and the support only shrinks.
+
+    A support that stays is the right one; one that grows again differs by a position at the threshold, where rounding
+    decides, and waiting for it to stay would take forever.
+    """
+    tau, before = -1.0, len(z) + 1.0
     while True:
         total, size = 0.0, 0.0
         for i in range(len(z)):
             above = max(factor * (z[i] - top) - tau, 0.0)
             total += above
             size += 1.0 if above > 0 else 0.0
-        if size == before:
+        if size >= before:
             return tau
         tau += (total - 1) / size
         before = size
