@@ -30,14 +30,15 @@ def usable(path: Path, kind: type[HeedfulError] = RunError) -> Path:
         if error.errno not in _NOT_THERE:
             raise unusable(path, error, kind) from None
     except ValueError as error:
-        raise unusable(path, error, kind) from None
+        why = "embedded null byte" if "\0" in str(path) else str(error)  # as Python said until 3.12
+        raise unusable(path, why, kind) from None
     return path
 
 
-def unusable(path: Path, error: OSError | ValueError, kind: type[HeedfulError] = RunError) -> HeedfulError:
+def unusable(path: Path, why: OSError | str, kind: type[HeedfulError] = RunError) -> HeedfulError:
     """What to say of a path that the system refuses, such as one that is too long."""
     shown = str(path) if len(str(path)) <= 80 else f"{str(path)[:80]}…"
-    why = error.strerror if isinstance(error, OSError) else error
+    why = why.strerror or "" if isinstance(why, OSError) else why
     return kind(f"{shown!r} cannot be used as a path: {why}; give another")
 
 
