@@ -1,7 +1,10 @@
 """What several folders of tests share."""
 
+import fcntl
 import json
+import os
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -25,6 +28,8 @@ TOGETHER = {
     "tests/papers/test_meister2021.py": "meister2021",
     "tests/papers/test_sunlu2020.py": "sunlu2020",
     "tests/faults/test_damage.py": "damage",
+    "tests/studies/test_tracking.py": "tracking",
+    "tests/studies/test_translation_study.py": "translation",
     "tests/sweeps/test_places.py": "ray",
     "tests/studies/test_spreading.py": "ray",
 }
@@ -73,13 +78,24 @@ def tiny_corpus() -> Corpus:
     return Corpus("tiny <i>corpus</i>", labels, split(60), split(16), split(4), licence="none & <u>all</u>")
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first of pytest's processes to need it makes, while the others wait."""
+    place = factory.getbasetemp()
+    place = place.parent if "PYTEST_XDIST_WORKER" in os.environ else place
+    with (place / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / f"{name}.made").exists():
+            make(place / name)
+            (place / f"{name}.made").touch()
+    return place / name
+
+
 @pytest.fixture(scope="session")
 def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished study of `tiny_corpus`; copy it before changing anything in it."""
     corpus = tiny_corpus()
-    out = tmp_path_factory.mktemp("runs") / "smoke"
-    run_study(replace(study_preset(corpus.name, "smoke"), min_count=2), out, corpus=corpus, device="cpu")
-    return out
+    config = replace(study_preset(corpus.name, "smoke"), min_count=2)
+    return made_once(tmp_path_factory, "smoke", lambda out: run_study(config, out, corpus=corpus, device="cpu"))
 
 
 def unsealed(run: Path) -> Path:
@@ -123,6 +139,7 @@ def tiny_pairs() -> ParallelCorpus:
 def smoke_translation_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished study of `tiny_pairs`; copy it before changing anything in it."""
     corpus = tiny_pairs()
-    out = tmp_path_factory.mktemp("runs") / "smoke-translation"
-    run_study(study_preset(corpus.name, "smoke", "translation"), out, corpus=corpus, jobs=1, device="cpu")
-    return out
+    config = study_preset(corpus.name, "smoke", "translation")
+    return made_once(
+        tmp_path_factory, "smoke-translation", lambda out: run_study(config, out, corpus=corpus, jobs=1, device="cpu")
+    )

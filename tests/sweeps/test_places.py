@@ -46,22 +46,17 @@ def test_local_is_whole(local):
     assert json.loads((local / "manifest.json").read_text())["jobs"] == 1
 
 
-def test_ray_without_a_shared_path_brings_the_same_bytes_home(grid, local, cluster, tmp_path):
-    out = tmp_path / "ray"
-    on_ray(grid, out, cluster, shared=False)
+def test_ray_without_a_shared_path_brings_the_same_bytes_home_though_a_worker_was_killed(
+    grid, local, cluster, tmp_path
+):
+    out, killer = tmp_path / "ray", Killer(after=6)
+    assert not on_ray(grid, out, cluster, shared=False, on_event=killer).failed
     assert results_of(out) == results_of(local)
     about = json.loads((out / "manifest.json").read_text())
     assert (about["on"], about["nodes"]) == ("ray", 2)
-    assert sorted(p.name for p in (out / "studies").iterdir()) == sorted(p.name for p in (local / "studies").iterdir())
-
-
-def test_a_ray_worker_killed_is_replaced(grid, local, cluster, tmp_path):
-    out, killer = tmp_path / "killed", Killer(after=6)
-    result = on_ray(grid, out, cluster, on_event=killer)
-    assert not result.failed
     assert killer.killed is not None
-    assert json.loads((out / "manifest.json").read_text())["tried"][killer.killed]["attempts"] == 2
-    assert results_of(out) == results_of(local)
+    assert about["tried"][killer.killed]["attempts"] == 2
+    assert sorted(p.name for p in (out / "studies").iterdir()) == sorted(p.name for p in (local / "studies").iterdir())
 
 
 def test_a_driver_killed_between_studies_goes_on(grid, local, cluster, tmp_path):
