@@ -20,7 +20,7 @@ from heedful.audits.network import Output
 from heedful.errors import RunError
 from heedful.reports import following
 from heedful.reports.page import render_following, write_report
-from tests.reports.test_page import Elements
+from tests.reports.elements import Elements
 from tests.reports.test_payload import read
 
 LABELS = ("<b>bad</b>", 'good "&"')

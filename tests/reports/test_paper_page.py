@@ -1,10 +1,8 @@
 import base64
-import hashlib
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +13,7 @@ from heedful.measure.uncertainty import Estimate
 from heedful.papers.finding import Cell, Figure, Finding, Line, Panel, Row, Table
 from heedful.papers.results import Result
 from heedful.reports.paper_page import write_docs_page, write_paper_report
+from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 HOSTILE = "<script>alert(1)</script> <img src=x> a|b `c`\n\n# d ![e](f) \"'"
 CLAIM = {
@@ -59,23 +58,6 @@ def finding_of(figure, words="SST"):
 
 RESULTS = [result_of("table2", finding_of("figure2")), result_of("figure3", finding_of("figure3"))]
 MALICE = [result_of("x", finding_of("x", HOSTILE), title=HOSTILE, command=HOSTILE, versions={HOSTILE: HOSTILE})]
-
-
-class Elements(HTMLParser):
-    """Tags, links and the text of a page."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.text, self.links, self.ids = [], [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.links += [value for name, value in attributes if name in ("href", "src")]
-        self.ids += [value for name, value in attributes if name == "id"]
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def docs(tmp_path, results, claims="| id |\n|---|\n| S1 |", preface="# The paper\n\nBy hand."):
@@ -165,15 +147,7 @@ def test_figures_are_in_the_page(tmp_path):
 
 
 def test_the_policy_admits_this_style_and_this_script_alone(tmp_path):
-    page = report(tmp_path, RESULTS)
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
-    assert policy.startswith("default-src 'none'; ")
-    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
-    assert "unsafe" not in policy
-    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
-    assert f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}'" in policy
-    assert not re.search(r"<[^>]*\sstyle=|@import|url\(", page)
+    admits_one_style_and_one_script(report(tmp_path, RESULTS))
 
 
 def test_hostile_words_in_the_report(tmp_path):
