@@ -2,13 +2,14 @@
 
 import os
 import platform
-import re
 import shutil
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
 
 PURPOSES = {
     "demo": "the film reviews rotten-tomatoes and imdb-reviews, and pandas",
@@ -77,13 +78,13 @@ def examine() -> Examination:
 
 
 def _packages() -> tuple[Package, ...]:
-    """What the installed heedful itself says it needs."""
+    """What the installed heedful itself says it needs, with this Python."""
     found = []
-    for line in metadata.requires("heedful") or ():
-        name = re.match(r"[\w.-]+", line)
-        extra = re.search(r"extra == ['\"](\w+)['\"]", line)
-        assert name is not None
-        found.append(Package(name[0], _version(name[0]), extra[1] if extra else None))
+    for needs in map(Requirement, metadata.requires("heedful") or ()):
+        always = needs.marker is None or needs.marker.evaluate({"extra": ""})
+        for extra in (None,) if always else PURPOSES:
+            if needs.marker is None or needs.marker.evaluate({"extra": extra or ""}):
+                found.append(Package(needs.name, _version(needs.name), extra))
     return tuple(found)
 
 
