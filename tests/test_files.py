@@ -15,7 +15,7 @@ def test_places_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     for place, words in {
-        "file/a.txt": r"file/a\.txt: cannot be written: File exists; choose another place",
+        "file/a.txt": r"file/a\.txt: cannot be written: Not a directory; choose another place",
         "file/deeper/a.txt": "a.txt: cannot be written: Not a directory",
         "folder": "folder: cannot be written: Is a directory",
         "n" * 250: "nnn…' cannot be used as a path: File name too long; give another",

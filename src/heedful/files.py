@@ -72,7 +72,8 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
             raise
         if error.errno == errno.ENAMETOOLONG:
             raise unusable(path, error) from None
-        raise RunError(f"{path}: cannot be written: {error.strerror or error}; choose another place") from error
+        why = os.strerror(errno.ENOTDIR) if error.errno == errno.EEXIST else error.strerror or error
+        raise RunError(f"{path}: cannot be written: {why}; choose another place") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
