@@ -1,11 +1,14 @@
 """The command line as a stranger uses it: words for people, JSON for programs, one line for every mistake."""
 
+import errno
 import json
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from heedful.cli import app
 from tests.command import heedful
 
 
@@ -103,6 +106,64 @@ def test_a_very_long_text_is_cut_and_said(command, tmp_path):
     code, out, err = command("study", "long.csv", "--budget", "smoke", "--json")
     assert code == 0, err
     assert any("cut to 40 words" in said for said in json.loads(out)["data"]["decisions"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("study rotten", {"rotten-tomatoes"}),
+        ("preflight copy-p", {"copy-permutation"}),
+        ("audit model imdb", {"imdb", "imdb-reviews"}),
+        ("data show multi", {"multi30k"}),
+        ("reproduce meis", {"meister2021"}),
+        ("reproduce meister2021 al", {"all"}),
+        ("reproduce snell2021 figure", {f"figure{n}" for n in range(1, 9)}),
+        ("study sst --budget qu", {"quick"}),
+    ],
+)
+def test_tab_completion(words, expected):
+    line = f"heedful {words}"
+    asked = {"_HEEDFUL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    shown = CliRunner().invoke(app, [], env=asked, prog_name="heedful")
+    assert set(shown.stdout.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "a/b"), 2, "error: the disk is full (a/b); make room"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 2, "error: the disk is full; make room"),
+        (KeyboardInterrupt(), 130, "stopped; the same command goes on from here"),
+    ],
+)
+def test_faults_from_outside_are_one_line(command, monkeypatch, fault, code, said):
+    def fails(*arguments):
+        raise fault
+
+    monkeypatch.setattr("heedful.api.runs", fails)
+    ended, out, err = command("runs")
+    assert (ended, out) == (code, "")
+    assert err.startswith(said)
+    assert len(err.splitlines()) == 1
+
+
+def test_other_faults_are_not_hidden(command, monkeypatch):
+    def fails(*arguments):
+        raise PermissionError(errno.EACCES, "Permission denied", "a/b")
+
+    monkeypatch.setattr("heedful.api.runs", fails)
+    with pytest.raises(PermissionError):
+        command("runs")
+
+
+def test_a_page_is_opened_where_asked(command, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr("heedful.api.report", lambda *runs, out, results: out)
+    monkeypatch.setattr("typer.launch", opened.append)
+    assert command("report", "run", "--out", "page.html")[:2] == (0, "page.html\n")
+    assert opened == []
+    command("report", "run", "--out", "page.html", "--open")
+    assert opened == [(tmp_path / "page.html").as_uri()]
 
 
 def test_debug_shows_the_traceback(monkeypatch, tmp_path):

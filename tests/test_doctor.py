@@ -6,9 +6,11 @@ import sys
 from importlib import metadata
 
 import pytest
+import torch
 
 from heedful import doctor
 from heedful.errors import MissingExtraError
+from heedful.model import train
 from tests.test_cli import command  # noqa: F401 (fixture)
 
 
@@ -48,6 +50,21 @@ def test_what_is_missing_has_one_sentence_each(monkeypatch, tmp_path, command): 
     code, out, _ = command("doctor")
     assert code == 1
     assert "(not there)" in out
+
+
+def test_devices(monkeypatch):
+    monkeypatch.setattr(train, "choose_device", lambda name: torch.device("cuda", 1))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"a card, the {device.index}th")
+    assert doctor.examine().machine["device"] == "cuda:1 (a card, the 1th)"
+    version = metadata.version
+
+    def without(name):
+        if name == "torch":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", without)
+    assert doctor.examine().machine["device"] == "none: torch is missing"
 
 
 @pytest.mark.parametrize("tracker", ["tensorboard", "mlflow"])

@@ -8,7 +8,7 @@ import typer
 
 from heedful.commands import audit, data, doctor, papers, runs, sweep, tokens
 from heedful.commands.configurable import configurable
-from heedful.commands.shared import BUDGETS, PLACES, TASKS, completing, print_json
+from heedful.commands.shared import BUDGETS, PLACES, TASKS, completing, corpora, print_json
 
 app = typer.Typer(
     name="heedful",
@@ -29,17 +29,13 @@ app.command()(runs.runs)
 app.command()(runs.query)
 
 
-def _corpora(incomplete: str) -> list[str]:
-    from heedful.data.catalog import CATALOG
-    from heedful.data.synthetic import TASKS
-
-    return [name for name in (*CATALOG, "multi30k", *TASKS) if name.startswith(incomplete)]
+_INTERRUPTED = 130  # the exit code that typer gives a command which Ctrl-C stopped
 
 
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="A corpus (see 'heedful data list') or a file of your own.", autocompletion=_corpora
+        metavar="DATA", help="A corpus (see 'heedful data list') or a file of your own.", autocompletion=corpora
     ),
 ]
 Target = Annotated[
@@ -251,14 +247,19 @@ def main() -> None:
     except OSError as error:
         if "--debug" in sys.argv or not is_disk_full(error):
             raise
-        where = error.filename or "the disk"
-        typer.secho(f"error: {where} is full; make room, and the same command goes on", fg=typer.colors.RED, err=True)
+        where = f" ({error.filename})" if error.filename else ""
+        _say(f"error: the disk is full{where}; make room, and the same command goes on from here")
         sys.exit(2)
     except HeedfulError as error:
         if "--debug" in sys.argv:
             raise
-        typer.secho(f"error: {' '.join(str(error).split())}", fg=typer.colors.RED, err=True)
+        _say(f"error: {' '.join(str(error).split())}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.secho("stopped; the same command goes on from here", fg=typer.colors.RED, err=True)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            _say("stopped; the same command goes on from here")
+        raise
+
+
+def _say(line: str) -> None:
+    typer.secho(line, fg=typer.colors.RED, err=True)

@@ -66,11 +66,14 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
         os.replace(temporary, path)
         return written
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            raise unusable(path, error) from None
-        if not is_disk_full(error):
+        if is_disk_full(error):
+            raise disk_full(path, size) from error
+        if not isinstance(error, OSError):
             raise
-        raise disk_full(path, size) from error
+        if error.errno == errno.ENAMETOOLONG:
+            raise unusable(path, error) from None
+        why = os.strerror(errno.ENOTDIR) if error.errno == errno.EEXIST else error.strerror or error
+        raise RunError(f"{path}: cannot be written: {why}; choose another place") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -10,7 +10,8 @@ from heedful.audits.measuring import Examination
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.alignments import Alignment
-from heedful.errors import ConfigError, DataError
+from heedful.errors import ConfigError, DataError, RunError
+from heedful.records.found import list_runs
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 QUICK = AuditSettings(integrated_steps=4, adversary_steps=40, random_orders=2, chunk=5, resamples=200)
@@ -103,6 +104,19 @@ def test_a_broken_off_audit_goes_on_where_it_was(tmp_path, monkeypatch):
     assert len(before) == 2
     assert len(measured) == 1
     assert (tmp_path / "broken" / "result.json").read_text() == (tmp_path / "whole" / "result.json").read_text()
+
+
+def test_while_it_runs_it_is_said_to_and_nobody_else_may(tmp_path):
+    some, subject, seen = passages(2), pooled(), []
+
+    def look(line):
+        seen.append(list_runs(tmp_path).runs[0].state)
+        with pytest.raises(RunError, match="audit is in use by process"):
+            run_audit(subject, some, out=tmp_path / "audit", settings=QUICK)
+
+    run_audit(subject, some, out=tmp_path / "audit", settings=QUICK, on_progress=look)
+    assert set(seen) == {"running"}
+    assert [run.state for run in list_runs(tmp_path).runs] == ["finished"]
 
 
 def test_a_damaged_part_is_measured_anew(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
 import copy
+import inspect
 import json
 import logging
 import sys
@@ -364,6 +365,20 @@ def test_code_that_a_model_brings_is_run_only_where_it_is_trusted(tmp_path, monk
         assert type(network.model) is transformers.BertForSequenceClassification
 
 
+def test_code_of_a_head_or_a_tokeniser_is_not_run_either(tmp_path):
+    marian = tiny.marian().save(tmp_path / "marian")
+    config = json.loads((marian / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForSequenceClassification": "own.OwnClassifier"}
+    (marian / "config.json").write_text(json.dumps(config))
+    assert "marian: it brings code of its own" in refuses(marian)
+    other = tmp_path / "other"
+    other.mkdir()
+    own = {"tokenizer_class": "OwnTokenizer", "auto_map": {"AutoTokenizer": ["own.OwnTokenizer", None]}}
+    (other / "tokenizer_config.json").write_text(json.dumps(own))
+    (other / "config.json").write_text('{"model_type": "own-bert"}')
+    assert "other: it brings code of its own" in refuses(tiny.bert().model, other)
+
+
 def test_model_without_a_tokeniser(tmp_path):
     made = tiny.bert()
     made.model.save_pretrained(tmp_path)
@@ -419,6 +434,30 @@ def test_embeddings_that_do_not_say_what_the_text_says():
     made = tiny.bert()
     model = Cases(made.model.config)
     assert "from a text, but" in refuses(model, made.tokenizer)
+
+
+def test_models_that_cannot_be_asked():
+    class Pieces(transformers.BertForSequenceClassification):
+        def forward(self, input_ids=None):
+            return super().forward(input_ids=input_ids)
+
+    class Silent(transformers.BertForSequenceClassification):
+        def forward(self, input_ids=None, inputs_embeds=None):
+            return super().forward(input_ids=input_ids, inputs_embeds=inputs_embeds)
+
+    class Stateless(transformers.BertForSequenceClassification):
+        def forward(self, **inputs):
+            found = super().forward(**inputs)
+            found.hidden_states = found.hidden_states[:1]
+            return found
+
+        forward.__signature__ = inspect.signature(transformers.BertForSequenceClassification.forward)
+
+    made = tiny.bert()
+    config = made.model.config
+    assert refuses(Pieces(config), made.tokenizer) == "Pieces takes no embeddings in place of pieces (inputs_embeds)"
+    assert "Silent cannot be asked for its attention: " in refuses(Silent(config), made.tokenizer)
+    assert refuses(Stateless(config), made.tokenizer) == "Stateless gives 2 attentions, but 1 hidden states"
 
 
 def test_without_the_extra(monkeypatch):

@@ -90,9 +90,11 @@ def test_states_that_nothing_reads_have_no_importance(states):
     assert found is None if states(UNREAD) is UNREAD else not found[0].any()
 
 
-def test_without_captum_the_words_say_what_to_install(monkeypatch):
+@pytest.mark.parametrize("lost", ["captum", "captum.attr"])
+def test_without_captum_the_words_say_what_to_install(monkeypatch, lost):
     assert can_integrate()
-    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    monkeypatch.delitem(sys.modules, "captum.attr", raising=False)
+    monkeypatch.setitem(sys.modules, lost, None)
     assert not can_integrate()
     assert why_not() == (
         "integrated gradients were left out: taking them needs the package captum; install it with: "

@@ -8,7 +8,7 @@ from heedful.audits.own_translator import TranslatorNetwork, open_translator_run
 from heedful.audits.request import open_request
 from heedful.config import TranslatorConfig
 from heedful.data.batch import collate
-from heedful.errors import ConfigError, DataError
+from heedful.errors import ConfigError, DataError, RunError
 from heedful.model.translator import Translator
 from heedful.studies.run import Run
 
@@ -32,6 +32,8 @@ def test_a_passage_is_an_output_word_and_reads_as_teacher_forcing_does(smoke_tra
     assert links is not None
     assert own[0].special[0]
     assert reader.read(0, " ".join(own[0].words[1:-1])).pieces == own[0].pieces
+    with pytest.raises(RunError, match=r"model\.safetensors: no such file; .* or has no model of seed 7"):
+        open_translator_run(smoke_translation_run, seed=7)
 
 
 def test_a_study_of_translation_is_audited_with_its_gold_links(smoke_translation_run, tmp_path):

@@ -3,11 +3,16 @@ from pathlib import Path
 
 import pytest
 
+from heedful.audits import request
+from heedful.audits.passage import Passage
 from heedful.audits.request import match_labels, open_request
 from heedful.data.corpus import EMPTY, Corpus, Split
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.errors import ConfigError, DataError
+from heedful.studies.run import Run
 from tests.audits import tiny
+from tests.audits.constructed import pooled
+from tests.conftest import tiny_corpus
 
 REVIEWS = Corpus("reviews", tiny.LABELS, EMPTY, Split(tiny.TEXTS[:2], (1, 0)), Split(tiny.TEXTS, (1, 0, 0, 1, 0, 1)))
 PAIRS = ParallelCorpus("pairs", NO_PAIRS, NO_PAIRS, ParallelSplit(*zip(*tiny.PAIRS, strict=True)))
@@ -73,6 +78,49 @@ def test_marked_words_come_along(tmp_path):
         assert request.passages[0].label == "negative"
 
 
+def test_a_corpus_with_marked_words_is_checked_and_read_from_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="eraser-movies"), open_request(pooled(), "eraser-movies"):
+        pass  # its files are not there
+    (tmp_path / "eraser_movies" / "docs").mkdir(parents=True)
+    (tmp_path / "eraser_movies" / "docs" / "a.txt").write_text("w1 fine w2")
+    row = {"annotation_id": "a.txt", "classification": "POS", "evidences": [[{"start_token": 1, "end_token": 3}]]}
+    (tmp_path / "eraser_movies" / "test.jsonl").write_text(json.dumps(row) + "\n")
+    checked = []
+    monkeypatch.setattr(request, "open_data", checked.append)  # these are not the files that the checksums are of
+    with open_request(pooled(), "eraser-movies", labels={"NEG": "bad", "POS": "good"}) as asked:
+        assert asked.rationales is not None
+        assert asked.rationales[0].tolist() == [False, True, True]
+        assert asked.passages[0].label == "good"
+    assert checked == ["eraser-movies"]
+
+
+def test_a_subject_made_in_python():
+    subject, labels = pooled(), {"negative": "bad", "positive": "good"}
+    ours = Corpus("ours", tiny.LABELS, EMPTY, EMPTY, Split(("w1 fine", "dull w2 w3"), (1, 0)))
+    with open_request(subject, ours, labels=labels) as asked:
+        assert asked.subject is subject
+        assert [passage.words[1:] for passage in asked.passages] == [("w1", "fine"), ("dull", "w2", "w3")]
+        assert [passage.label for passage in asked.passages] == ["good", "bad"]
+    with (
+        pytest.raises(DataError, match="pairs holds sentence pairs; a classifier is audited on texts with labels"),
+        open_request(subject, PAIRS),
+    ):
+        pass
+
+
+def test_a_study_is_audited_on_its_validation_texts_or_on_others(smoke_run):
+    validation = Run(smoke_run).split("validation")
+    with open_request(smoke_run, sample=4, seed=1) as asked:
+        assert len(asked.passages) == 4
+        for passage in asked.passages:
+            assert list(passage.pieces) == validation.text(passage.text).tolist()
+    theirs = tiny_corpus().labels
+    with open_request(smoke_run, REVIEWS, labels=dict(zip(tiny.LABELS, theirs, strict=True))) as asked:
+        assert [passage.words[1:-1] for passage in asked.passages][5] == ("not", "bad")
+        assert [passage.label for passage in asked.passages] == [theirs[i] for i in REVIEWS.test.labels]
+
+
 def test_data_are_needed(tmp_path):
     with pytest.raises(ConfigError, match="an audit needs data"), open_request(Path("some/model")):
         pass
@@ -102,3 +150,12 @@ def test_labels_are_matched(ours, theirs, given, expected):
 def test_labels_that_do_not_match_are_refused(ours, theirs, given, said):
     with pytest.raises(ConfigError, match=said):
         match_labels(ours, theirs, given)
+
+
+@pytest.mark.parametrize(
+    ("special", "word", "said"),
+    [((False,), (0, 1), "text 3: 2 words, but 1 say if they are special"), ((False,) * 2, (0,), "2 pieces, but 1")],
+)
+def test_a_passage_that_does_not_fit_together(special, word, said):
+    with pytest.raises(DataError, match=said):
+        Passage(3, ("not", "bad"), special, (7, 8), word)

@@ -42,11 +42,14 @@ def reviews(tmp_path):
 def test_the_command(tmp_path, reviews):
     model = tiny.bert().save(tmp_path / "model")
     options = ["--sample", "2", "--adversary-steps", "2", "--integrated-steps", "2", "--out", str(tmp_path / "audit")]
-    ran = CliRunner().invoke(app, ["audit", str(model), str(reviews), *options, "--json"], catch_exceptions=False)
+    asked = ["audit", str(model), str(reviews), *options, "--labels", "negative=positive, positive=negative"]
+    ran = CliRunner().invoke(app, [*asked, "--json"], catch_exceptions=False)
     found = json.loads(ran.stdout)
+    assert all(one["label"] == tiny.LABELS[1 - one["text"] % 2] for one in found["examples"])
+    assert len(found["examples"]) == 2
     assert found["texts"] == 2
     assert found["settings"]["sample"] == 2
-    said = CliRunner().invoke(app, ["audit", str(model), str(reviews), *options], catch_exceptions=False)
+    said = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert said.exit_code == 0
     assert found["verdict"]["sentence"].split()[0] in said.stdout
 
@@ -57,6 +60,7 @@ def test_the_command(tmp_path, reviews):
         (["--split", "dev"], "--split 'dev' is not one of train, validation, test"),
         (["--query", "cls"], "--query 'cls' is not one of first, last, mean"),
         (["--labels", "negative"], "is not of the form data=model"),
+        (["--labels", "negative=bad, positive=good"], "labels must give each of negative, positive one of negative"),
         (["--headline", "layer 9"], "layer 9"),
     ],
 )

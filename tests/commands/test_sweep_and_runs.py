@@ -94,6 +94,8 @@ def test_runs_and_questions(command, tmp_path):
     code, out, _ = command("query", "SELECT kind, count(*) AS n FROM runs GROUP BY kind", "--format", "csv")
     assert code == 0
     assert {"kind": "sweep", "n": "1"} in csv.DictReader(io.StringIO(out))
+    code, out, _ = command("query", "SELECT kind, 'NaN'::DOUBLE AS x FROM runs WHERE run = 'grid'", "--format", "json")
+    assert (code, json.loads(out)) == (0, [{"kind": "sweep", "x": None}])
     code, out, _ = command("query", "SELECT run, accuracy FROM runs", "--out", "answer.parquet")
     assert (code, out.strip()) == (0, "answer.parquet")
     code, out, _ = command("query", "--schema")
@@ -110,6 +112,8 @@ def test_runs_and_questions(command, tmp_path):
         (["query", "DROP TABLE runs"], "SELECT"),
         (["query"], "no question"),
         (["query", "SELECT 1", "--format", "pickle"], "is not one of table, csv, json, parquet"),
+        (["query", "SELECT 1", "--format", "parquet"], "--format parquet needs a file; say --out answer.parquet"),
+        (["query", "--schema", "--format", "parquet"], "--format parquet needs a file; say --out answer.parquet"),
         (["runs", "nowhere"], "nowhere"),
         (["study", "sst", "--seeds", "1000000000"], "1,000 at most"),
     ],

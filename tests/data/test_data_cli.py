@@ -50,6 +50,19 @@ def test_check(mirror):
     assert "stsa.binary.train" in run("check", "sst").stdout
 
 
+def test_a_damaged_corpus_is_told_of_and_fetched_again(empty_mirror, monkeypatch):
+    from tests.data.test_fetch import sst5
+
+    monkeypatch.setattr("heedful.data.fetch.resolved", lambda source: source)
+    monkeypatch.setattr("heedful.data.fetch.downloaded", lambda source: sst5())
+    folder = run("fetch", "sst").stdout.strip()
+    assert folder == str(empty_mirror / "sst")
+    (empty_mirror / "sst" / "stsa.fine.dev").write_text("")
+    again = run("fetch", "sst")
+    assert (again.exit_code, again.stdout.strip()) == (0, folder)
+    assert "it is fetched again" in again.stderr
+
+
 def test_check_without_a_mirror(empty_mirror):
     result = run("check", "sst", "--json")
     assert isinstance(result.exception, DataError)

@@ -1,21 +1,30 @@
 """Finding things again: every run whatever its state, and questions that cannot do harm."""
 
 import json
+import math
+import re
 import shutil
 
 import polars
 import pytest
 
 import heedful
+from heedful.audits.followed_run import FollowedRun
+from heedful.budgets import study_preset
 from heedful.errors import ConfigError, HeedfulError, RunError
+from heedful.files import without_nan, write_json, write_text
 from heedful.records.found import list_runs
 from heedful.records.query import QueryError, ask, schema
 from heedful.records.views import VIEWS
 from heedful.reports.runs_terminal import print_answer, print_runs
-from heedful.studies.grid import grid_of
+from heedful.studies.grid import Axis, grid_of
 from heedful.studies.lock import held
 from heedful.studies.result import StudyResult
+from heedful.studies.swept import SweepResult, SweptStudy
 from heedful.sweeps.sweep import run_sweep
+from heedful.toml import to_toml
+from tests.reports.audit_example import audit_example
+from tests.reports.test_following import NAME, TEXTS, follow
 from tests.sweeps.tiny import FakeCrew, tiny_grid
 
 
@@ -164,3 +173,168 @@ def test_answers_as_files_and_in_a_terminal(shelf, tmp_path, capsys):
     assert answer.to_pandas().shape == answer.table.shape
     print_answer(answer)
     assert f"{answer.table.num_rows} rows" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """Audits, followed trainings and sweeps in every state, a study that was hardly begun, and a link to nowhere."""
+    root = tmp_path_factory.mktemp("others")
+    _furnish_audits(root / "audits")
+    _furnish_followed(root / "followed")
+    _furnish_sweeps(root / "sweeps")
+    write_text(root / "begun" / "config.toml", to_toml(study_preset("sst", "smoke")))
+    (root / "begun" / "gone").symlink_to(root / "nowhere")
+    paper = root / "results" / "snell2021" / "quick"
+    paper.mkdir(parents=True)
+    (paper / "figure4.json").symlink_to(root / "nowhere")
+    return root
+
+
+def _furnish_audits(root):
+    for name in ("whole", "unsure"):
+        audit_example().save(root / name / "result.json")
+    manifest = {"finished": "2026-01-02T03:04:05Z", "seconds": 61.5}
+    for name, content in {
+        "whole/manifest.json": json.dumps(manifest),
+        "unsure/manifest.json": '{"finished": 3, "seconds": Infinity}',
+        "broken-off/parts/0.json": "{}",
+        "cut/parts/0.json": "{}",
+        "cut/result.json": '{"fingerprint": ',
+        "changed/result.json": '{"fingerprint": 3, "headline": "mean", "scores": []}',
+        "not-ours/result.json": '{"title": "somebody else\'s"}',
+        "not-ours-either/result.json": "{",
+    }.items():
+        write_text(root / name, content)
+
+
+def _furnish_followed(root):
+    run = follow(root / "whole", steps=10)
+    write_text(run.root / "trace" / "notes.parquet", "somebody's")
+    plain = json.loads(run.result_path.read_text())
+    for name in ("unlabelled", "unrecorded", "unsteady", "lacking", "spoilt"):
+        shutil.copytree(run.root, root / name)
+    (root / "unrecorded" / "result.json").unlink()
+    unlabelled = [step | {"accuracy": None, "loss": None} for step in plain["steps"]]
+    lacking = [step | {"agreements": step["agreements"][1:]} for step in plain["steps"]]
+    for name, steps in {"unlabelled": unlabelled, "unsteady": [], "lacking": lacking}.items():
+        write_json(root / name / "result.json", plain | {"steps": steps})
+    write_text(root / "spoilt" / "following.json", "3")
+    with (root / "unlabelled" / "metrics.jsonl").open("a") as file:
+        file.write('[]\n3\n{"step": "x"}\n{"step": 1e999}\n{"step": 10000000000000000000000}\n{"loss": 1}\n{')
+
+
+def _furnish_sweeps(root):
+    swept = SweepResult(
+        (Axis("model.projection", ("softmax", "sparsemax")),),
+        (
+            SweptStudy("studies/a", ("softmax",), "0", "finished"),
+            SweptStudy("studies/b", ("sparsemax",), "1", "failed"),
+        ),
+    )
+    for name in ("failed", "broken-off", "damaged", "displaced"):
+        (root / name / "studies").mkdir(parents=True)
+        write_text(root / name / "grid.toml", "")
+        swept.save(root / name / "result.json")
+    write_text(root / "failed" / "manifest.json", "[]")
+    (root / "broken-off" / "result.json").unlink()
+    write_text(root / "damaged" / "result.json", "[]")
+    plain = swept.to_dict()
+    plain["studies"][0]["place"].append("elsewhere")
+    write_json(root / "displaced" / "result.json", plain)
+
+
+STATES = {
+    "audits/whole": ("audit", "finished", "A reader of the heat-map may be told"),
+    "audits/unsure": ("audit", "finished", "A reader of the heat-map may be told"),
+    "audits/broken-off": ("audit", "broken off", ""),
+    "audits/cut": ("audit", "damaged", "cut/result.json: damaged (not JSON"),
+    "audits/changed": ("audit", "damaged", "changed/result.json: fingerprint: 3 must be of type str"),
+    "followed/whole": ("followed", "finished", "At step 10, "),
+    "followed/unlabelled": ("followed", "finished", "At step 10, "),
+    "followed/unrecorded": ("followed", "broken off", ""),
+    "followed/unsteady": ("followed", "damaged", "unsteady/result.json: steps is empty"),
+    "followed/lacking": ("followed", "damaged", "lacking/result.json: steps: step 0 lacks A(alpha,beta)"),
+    "followed/spoilt": ("followed", "damaged", "spoilt/following.json: damaged (not a JSON object)"),
+    "sweeps/failed": ("sweep", "failed", "1 of 2 studies finished"),
+    "sweeps/broken-off": ("sweep", "broken off", ""),
+    "sweeps/damaged": ("sweep", "damaged", "damaged/result.json: damaged (not a JSON object)"),
+    "sweeps/displaced": ("sweep", "damaged", "displaced/result.json: studies/a has 2 places on 1 axes"),
+    "begun": ("study", "broken off", "no model was begun"),
+    "results/snell2021/quick/figure4.json": ("paper", "damaged", "figure4.json: no such file"),
+}
+
+
+def test_every_kind_of_run_in_every_state(others, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    listed = list_runs(others)
+    found = {run.run: run for run in listed.runs}
+    assert {name: (run.kind, run.state) for name, run in found.items()} == {
+        name: (kind, state) for name, (kind, state, _) in STATES.items()
+    }
+    for name, (_, _, words) in STATES.items():
+        assert words in found[name].said
+    assert found["results/snell2021/quick/figure4.json"].when == ""
+    json.dumps(listed.to_dict(), allow_nan=False)
+    print_runs(listed)
+    out = capsys.readouterr().out
+    assert "broken off: begun: no model was begun" in out
+    assert re.search(r"audit +finished +audits/whole .* 85\.0\s% +1 min 2 s", out)
+
+
+def test_what_an_audit_and_a_followed_training_came_to(others):
+    found = {run.run: run for run in list_runs(others).runs}
+    result, audit = audit_example(), found["audits/whole"]
+    assert (audit.what, audit.said) == ("models/reviews on rotten-tomatoes <test>", result.verdict.sentence)
+    assert (audit.accuracy, audit.entropy) == (0.85, result.score("entropy", result.headline).value)
+    assert (audit.when, audit.seconds, audit.agreement) == ("2026-01-02T03:04:05Z", 61.5, None)
+    unsure = found["audits/unsure"]
+    assert unsure.seconds is None
+    assert unsure.when.endswith("Z")
+    training, followed = FollowedRun(others / "followed" / "whole").result(), found["followed/whole"]
+    last = training.steps[-1]
+    assert (followed.what, followed.said) == (f"ModuleList on {NAME}", training.verdict.sentence)
+    assert (followed.accuracy, followed.entropy) == (last.accuracy, last.entropy.value)
+    assert followed.agreement == last.agreement("A(alpha,beta)").estimate.value
+
+
+def test_audits_can_be_asked_about(others):
+    result = audit_example()
+    scores = ask(
+        "SELECT quantity, \"of\", against, value, n FROM audits WHERE run = 'whole'", others / "audits"
+    ).to_rows()
+    assert scores == [
+        {"quantity": s.quantity, "of": s.of, "against": s.against, "n": s.estimate.n}
+        | {"value": None if math.isnan(s.estimate.value) else s.estimate.value}
+        for s in result.scores
+    ]
+    shown = "SELECT DISTINCT run, model, data, \"of\" FROM audits WHERE headline AND quantity = 'entropy' ORDER BY run"
+    assert ask(shown, others / "audits").to_rows() == [
+        {"run": run, "model": result.model, "data": result.data, "of": result.headline} for run in ("unsure", "whole")
+    ]
+
+
+def test_followed_trainings_can_be_asked_about(others):
+    root = others / "followed"
+    run = FollowedRun(root / "whole")
+    rows = ask("SELECT * EXCLUDE (run) FROM followed WHERE run = 'whole'", root).to_rows()
+    assert rows == without_nan(run.result().to_rows())
+    known = "SELECT run, count(accuracy) AS known, avg(accuracy) AS mean FROM followed GROUP BY run ORDER BY run"
+    unlabelled, labelled = ask(known, root).to_rows()
+    assert (labelled["known"], unlabelled["known"], unlabelled["mean"]) == (6, 0, None)
+    metrics = ask("SELECT * FROM metrics WHERE run = 'unlabelled' ORDER BY step", root).to_rows()
+    assert [(line["step"], line["model"], line["kind"], line["seed"]) for line in metrics] == [
+        (step, "model", "followed", None) for step in (0, 10)
+    ]
+    traced = ask("SELECT step, alpha FROM trace WHERE run = 'whole' ORDER BY step, example", root).to_rows()
+    recorded = [(step, run.trace().quantity("alpha", step)) for step in (0, 10)]
+    assert traced == [
+        {"step": step, "alpha": alpha.row(i).tolist()} for step, alpha in recorded for i in range(len(TEXTS))
+    ]
+
+
+@pytest.mark.parametrize("name", ["sweeps/failed", "audits/whole"])
+def test_sweeps_and_audits_run_while_they_are_held(others, name):
+    with held(others / name):
+        run = next(run for run in list_runs(others).runs if run.run == name)
+    assert (run.kind, run.state) == (STATES[name][0], "running")
+    assert "held by process" in run.said

@@ -12,6 +12,7 @@ from heedful.errors import DataError
 from heedful.files import write_json
 from heedful.reports.audit_docs import Story, write_audit_docs
 from heedful.reports.audit_kept import KeptAudit, kept_audit
+from heedful.studies.run import Run
 from tests.reports.audit_example import around, audit_example
 
 
@@ -67,6 +68,29 @@ def test_a_page_with_pictures_from_what_was_kept(folder):
         assert len(list(drawn.iter())) > 10  # something is drawn
     before = page.read_bytes()
     assert write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], page).read_bytes() == before
+
+
+def test_what_was_not_measured_is_not_drawn(folder):
+    kept = kept_audit(folder / "audit")
+    bare = replace(kept.result, scores=(), contrasts=(), rationale_percent=None)
+    page = write_audit_docs([Story("bare", "Bare", "Words.", replace(kept, result=bare))], folder / "docs" / "audit.md")
+    text = page.read_text()
+    assert "figures/audit" not in text
+    assert "claim M1" not in text
+    assert kept.result.verdict.sentence[:20] in text
+
+
+def test_a_study_says_how_its_model_was_trained(folder, smoke_run):
+    config = Run(smoke_run).config()
+    assert kept_audit(folder / "audit", training=smoke_run).training == {
+        "data": config.data,
+        "steps": config.train.steps,
+        "batch": config.train.batch_size,
+        "rate": config.train.learning_rate,
+        "longest": config.max_length,
+        "encoder": "bilstm, 24 → 16 in each direction",
+        "texts": Run(smoke_run).data_summary()["train"],
+    }
 
 
 def test_a_folder_that_is_no_audit(tmp_path):

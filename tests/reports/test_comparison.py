@@ -10,8 +10,8 @@ from heedful.measure.uncertainty import Estimate
 from heedful.reports import comparison
 from heedful.reports.comparison import Side, comparison_payload, open_sides, same_examples
 from heedful.reports.page import render_comparison, write_comparison
-from heedful.reports.sides import differing, facts, headline, questions
-from heedful.studies.result import StudyResult
+from heedful.reports.sides import Compared, differing, facts, headline, questions
+from heedful.studies.result import StudyResult, Verdict
 from heedful.studies.run import Run
 
 
@@ -130,6 +130,12 @@ def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
     Run(unfinished).result_path.unlink()
     with pytest.raises(RunError, match="not finished"):
         open_sides([runs[0], unfinished])
+
+
+def test_nothing_to_compare():
+    verdict = Verdict("so be it", ())
+    sides = [Compared(name, verdict, {f"A({name})": Estimate(0.5, 0.4, 0.6, 9)}, {}) for name in ("a", "b", "c")]
+    assert headline(sides, "figures") == "a, b and c have none of their figures in common."
 
 
 def test_a_question_that_one_run_was_not_asked(sides):

@@ -35,8 +35,8 @@ RIGHT = (1, 0, 0, 1, 0) * 5
 NAME = "my <i>model</i>"
 
 
-def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT) -> FollowedRun:
-    """Four recordings of a small model that learns."""
+def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT, steps: int = 30) -> FollowedRun:
+    """Recordings of a small model that learns, every ten steps."""
     vocabulary = {word: i for i, word in enumerate(sorted({w for text in TEXTS for w in text.split()}), start=1)}
     reader = WordReader(vocabulary, LABELS, first=("<s>", 0))
     torch.manual_seed(0)
@@ -53,7 +53,7 @@ def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT) -> FollowedRun:
 
     recorder = Recorder(folder, TEXTS, opening=opening, labels=labels, every=10, name=NAME)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-    for step in range(30):
+    for step in range(steps):
         recorder.record(model, step)
         loss = torch.zeros(())
         for text, label in zip(TEXTS[:5], RIGHT, strict=False):
@@ -62,7 +62,7 @@ def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT) -> FollowedRun:
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    recorder.close(model, 30)
+    recorder.close(model, steps)
     return FollowedRun(folder)
 
 

@@ -148,6 +148,11 @@ def test_many_kinds_of_line_have_a_legend_under_each_panel():
     assert [len(part.legends[0].get_texts()) for part in sheet.subfigs] == [5, 5]
 
 
+def test_a_row_that_is_not_full_ends_in_nothing():
+    sheet = drawn(Figure("f", "t", tuple(Panel(name, (curve("a"),)) for name in "abcde")))
+    assert [ax.axison for ax in sheet.axes] == [True] * 5 + [False]
+
+
 def lightness(colour):
     return paper_panels._luminance(to_rgb(colour))
 

@@ -160,6 +160,16 @@ def test_command(smoke_run, tmp_path):
     assert said["rules"] == RULES
 
 
+def test_the_rules_of_what_is_suspicious_are_told_below_the_table(smoke_run, monkeypatch):
+    table = token_table(smoke_run)
+    marked = table.with_columns(suspicious=pl.when(pl.col("token") == "good").then(pl.lit(OPPOSED)))
+    monkeypatch.setattr("heedful.studies.tokens.token_table", lambda run, seed: marked)
+    shown = run_command(smoke_run, "--suspicious").stdout
+    assert "1 of 1 words" in shown
+    assert f"{OPPOSED}: {RULES[OPPOSED]}" in shown.replace("\n", " ")
+    assert UNFOUNDED not in shown
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_export(smoke_run, tmp_path, ending):
     out = tmp_path / f"tokens.{ending}"

@@ -22,6 +22,7 @@ from heedful.audits.verdict import judge
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError
 from heedful.files import usable
+from heedful.studies.lock import held
 from heedful.studies.pool import OnProgress
 from heedful.typed import digest
 
@@ -57,26 +58,27 @@ def run_audit(
     examination = _examination(subject, drawn, settings, rationales)
     marked = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
     ordered = sorted(marked, key=lambda pair: _size(pair[0]), reverse=True)  # the longest first: memory fails at once
-    parts = measured(
-        out / "parts",
-        [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
-        lambda chunk: examination.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
-        key=_key(examination),
-        on_progress=on_progress,
-    )
-    read = [passage for passage, _ in ordered]
-    table = _table(parts, read, settings)
-    errors: tuple[Score, ...] = ()
-    if links is not None:
-        errors = alignment_errors(read, table.numbers, links, output_words(usable), settings)
-    result = replace(
-        _result(examination, read, parts, table, errors),
-        model=model,
-        data=data,
-        wordless=len(passages) - len(usable),
-        left_out=left_out,
-    )
-    result.save(out / "result.json")
+    with held(out):
+        parts = measured(
+            out / "parts",
+            [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
+            lambda chunk: examination.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
+            key=_key(examination),
+            on_progress=on_progress,
+        )
+        read = [passage for passage, _ in ordered]
+        table = _table(parts, read, settings)
+        errors: tuple[Score, ...] = ()
+        if links is not None:
+            errors = alignment_errors(read, table.numbers, links, output_words(usable), settings)
+        result = replace(
+            _result(examination, read, parts, table, errors),
+            model=model,
+            data=data,
+            wordless=len(passages) - len(usable),
+            left_out=left_out,
+        )
+        result.save(out / "result.json")
     return result
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from heedful import markup
+from heedful.errors import ConfigError
 from heedful.measure.uncertainty import Estimate
 from heedful.stored import Stored, frame
 from heedful.studies.result import Answer, Curve, Question, Verdict
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
 FORMAT = 1
+AGREEMENTS = ("A(alpha,beta)", "A(alpha,delta)", "A(delta,beta)")  # what every step has
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,11 @@ class FollowedStep:
     special: float
     agreements: tuple[StepAgreement, ...]
 
+    def __post_init__(self) -> None:
+        lacking = [name for name in AGREEMENTS if name not in {row.name for row in self.agreements}]
+        if lacking:
+            raise ConfigError(f"step {self.step} lacks {', '.join(lacking)}")
+
     def agreement(self, name: str) -> StepAgreement:
         """The row of that name, such as `A(alpha,beta)`."""
         for row in self.agreements:
@@ -87,6 +94,10 @@ class FollowedTraining(Stored):
     steps: tuple[FollowedStep, ...]
     task: str = "following"
     format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise ConfigError("steps is empty; of a followed training at least one was recorded")
 
     @property
     def verdict(self) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.commands.shared import TASKS, completing, print_json
+from heedful.commands.shared import TASKS, completing, corpora, print_json
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
@@ -20,7 +20,9 @@ def audit(
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]", help="A corpus, a file, or an ERASER folder; a study has its validation texts."
+            metavar="[DATA]",
+            help="A corpus, a file, or an ERASER folder; a study has its validation texts.",
+            autocompletion=corpora,
         ),
     ] = None,
     target: Annotated[

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.commands.shared import print_json
+from heedful.commands.shared import corpora, print_json
 
 app = typer.Typer(help="List, describe, check and fetch the named corpora.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="a name that `heedful data list` shows")]
+Name = Annotated[str, typer.Argument(help="a name that `heedful data list` shows", autocompletion=corpora)]
 Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
 
 

@@ -1,7 +1,7 @@
 """`heedful reproduce` and `heedful claims`: the papers, from the command line."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def _papers(incomplete: str) -> list[str]:
     return [key for key in KEYS if key.startswith(incomplete)]
 
 
-def _experiments(ctx: typer.Context, incomplete: str) -> list[str]:
+def _experiments(ctx: Any, incomplete: str) -> list[str]:  # Typer has contexts that are no `typer.Context`; hence Any
     from heedful.papers.library import KEYS, paper
 
     keys = [ctx.params["paper"]] if ctx.params.get("paper") in KEYS else KEYS

@@ -51,13 +51,13 @@ def query(
 
     if form not in FORMATS:
         raise ConfigError(f"--format {form!r} is not one of {', '.join(FORMATS)}")
+    if form == "parquet" and out is None:
+        raise ConfigError("--format parquet needs a file; say --out answer.parquet")
     if columns:
         _put_out(schema(), form, out)
         return
     if sql is None:
         raise ConfigError('no question; ask such as: heedful query "SELECT run, accuracy FROM runs"; see --schema')
-    if form == "parquet" and out is None:
-        raise ConfigError("--format parquet needs a file; say --out answer.parquet")
     _put_out(api.query(sql, folder), form, out)
 
 

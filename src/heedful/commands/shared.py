@@ -24,6 +24,18 @@ def completing(names: tuple[str, ...]) -> Callable[[str], list[str]]:
     return complete
 
 
+def corpora(incomplete: str) -> list[str]:
+    """Completion among the named corpora.
+
+    >>> corpora("rotten")
+    ['rotten-tomatoes']
+    """
+    from heedful.data.catalog import CATALOG
+    from heedful.data.synthetic import TASKS as GENERATED
+
+    return [name for name in (*CATALOG, "multi30k", *GENERATED) if name.startswith(incomplete)]
+
+
 def print_json(content: Any) -> None:
     """Print a result as JSON and nothing else; it has no NaN.
 

@@ -1,5 +1,6 @@
 """Every run below a folder: studies, sweeps, audits, followed trainings and results of papers, whatever their state."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from heedful.files import read_json, usable
 from heedful.papers.library import KEYS
 from heedful.papers.results import Result
 from heedful.stored import Stored
-from heedful.studies.lock import holder
+from heedful.studies.lock import LOCK, holder
 from heedful.studies.result import StudyResult
 from heedful.studies.run import Run
 from heedful.studies.swept import SweepResult
@@ -52,8 +53,8 @@ class RunRecord:
     """One run: where, of what kind, in what state, and its main figures.
 
     when: the end of a finished run, else the last time anything was written (UTC). accuracy, entropy: of the standard
-    models at the end. agreement: A(α, β) of the model's own, or A(α, Δ) of an audit's or followed training's last step
-    where that is what it has. said: the verdict, or what is wrong.
+    models at the end, of an audited model, or at the last step of a followed training. agreement: A(α, β) of the
+    model's own, which an audit has not. said: the verdict, or what is wrong.
     """
 
     run: str
@@ -198,6 +199,8 @@ def _sweep(root: Path, name: str) -> FoundRun:
 
 def _audit(root: Path, name: str, folders: set[str], files: list[str]) -> FoundRun | None:
     path = root / "result.json"
+    if LOCK in files and (who := holder(root)) is not None:
+        return FoundRun(root, RunRecord(name, "audit", "running", _touched(root), root.name, said=f"held by {who}"))
     if "result.json" not in files:
         if not any((root / "parts").glob("*.json")):
             return None
@@ -212,12 +215,14 @@ def _audit(root: Path, name: str, folders: set[str], files: list[str]) -> FoundR
         result = AuditResult.load(path)
     except (HeedfulError, OSError) as error:
         return FoundRun(root, _damaged(name, "audit", root, root.name, error))
+    manifest = _manifest(root / "manifest.json")
     record = RunRecord(
         name,
         "audit",
         "finished",
-        _when(path),
-        f"{result.model} on {result.data}".strip(),
+        manifest.get("finished") or _when(path),
+        " on ".join(part for part in (result.model, result.data) if part) or root.name,
+        seconds=manifest.get("seconds"),
         accuracy=result.accuracy.value if result.accuracy else None,
         entropy=next(
             (s.estimate.value for s in result.scores if (s.quantity, s.of) == ("entropy", result.headline)), None
@@ -284,7 +289,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         return {}
     wanted: dict[str, Callable[[Any], bool]] = {
         "finished": lambda value: isinstance(value, str),
-        "seconds": lambda value: isinstance(value, int | float),
+        "seconds": lambda value: isinstance(value, int | float) and math.isfinite(value),
     }
     return {name: plain[name] for name, right in wanted.items() if right(plain.get(name))}
 

@@ -23,6 +23,7 @@ from heedful.typed import content
 
 Row = dict[str, Any]
 _TEXT, _WHOLE, _REAL, _ROW = pa.string(), pa.int64(), pa.float64(), pa.list_(pa.float32())
+_METRICS = ("accuracy", "loss", "train_loss", "bleu")
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,16 @@ def _metrics(found: Sequence[FoundRun]) -> Iterator[Row]:
         for model, folder in _models_on_disk(each):
             with suppress(OSError, UnicodeDecodeError):
                 for text in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-                    with suppress(ValueError, TypeError, KeyError):
-                        line = json.loads(text)
-                        numbers = {
-                            key: float(line[key])
-                            for key in ("accuracy", "loss", "train_loss", "bleu")
-                            if line.get(key) is not None
-                        }
-                        yield {"run": each.record.run, **model, "step": int(line["step"]), **numbers}
+                    if (line := _metric(text)) is not None:
+                        yield {"run": each.record.run, **model, **line}
+
+
+def _metric(text: str) -> Row | None:
+    with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        line = dict(json.loads(text))
+        numbers = {name: float(line[name]) for name in _METRICS if line.get(name) is not None}
+        return {"step": pa.scalar(int(line["step"]), _WHOLE).as_py(), **numbers}
+    return None
 
 
 def _audits(found: Sequence[FoundRun]) -> Iterator[Row]:
@@ -227,7 +230,7 @@ VIEWS = {
             "metrics",
             "every evaluation of every model, unfinished ones too",
             {"run": _TEXT, "model": _TEXT, "kind": _TEXT, "seed": _WHOLE, "step": _WHOLE}
-            | dict.fromkeys(("accuracy", "loss", "train_loss", "bleu"), _REAL),
+            | dict.fromkeys(_METRICS, _REAL),
             _metrics,
         ),
         View(

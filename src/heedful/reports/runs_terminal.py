@@ -17,7 +17,7 @@ _STYLES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "
 
 def print_runs(found: RunList) -> None:
     """One line a run: when, where, what, its state and its main figures."""
-    console = Console()
+    console = Console(markup=False, emoji=False, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     wide = console.width >= _WIDE
     for name in ("when (UTC)", "kind", "state", "run", *(["what"] if wide else []), "accuracy", "A(α, β)", "took"):
@@ -40,7 +40,7 @@ def print_runs(found: RunList) -> None:
         if run.state in ("damaged", "broken off", "running", "failed") and run.said:
             console.print(Text(f"{run.state}: {run.run}: {run.said}"), soft_wrap=True)
     count = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'}"
-    console.print(f"{count} below {found.folder}", highlight=False, soft_wrap=True)
+    console.print(f"{count} below {found.folder}", soft_wrap=True)
 
 
 def print_answer(answer: Answer) -> None:

@@ -46,7 +46,7 @@ def short_names(runs: Sequence[Path]) -> list[str]:
     for many in range(1, max(map(len, parts)) + 1):
         names = ["/".join(of[-many:]) for of in parts]
         if len(set(names)) == len(names):
-            return names
+            break
     return names
 
 

@@ -16,7 +16,7 @@ SHOWN = ("accuracy", "entropy", "A(alpha,beta) own", "A(alpha,beta_uf) own", "A(
 
 def print_sweep(result: SweepResult, report: Path) -> None:
     """Main figures of every study, the failures, and the path of the page."""
-    console = Console()
+    console = Console(markup=False, emoji=False, highlight=False)
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for axis in result.axes:
         table.add_column(Text(axis.name), overflow="fold")
@@ -31,8 +31,8 @@ def print_sweep(result: SweepResult, report: Path) -> None:
         said = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
         console.print(Text(said, style="red"), soft_wrap=True)
     done = len(result.studies) - len(result.failed)
-    console.print(f"{done} of {len(result.studies)} studies finished", highlight=False)
-    console.print(f"report: {report}", highlight=False, soft_wrap=True)
+    console.print(f"{done} of {len(result.studies)} studies finished")
+    console.print(f"report: {report}", soft_wrap=True)
 
 
 def _cell(study: SweptStudy, key: str) -> str:

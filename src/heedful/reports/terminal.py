@@ -5,6 +5,7 @@ from pathlib import Path
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from heedful.measure.uncertainty import Estimate
 from heedful.papers.results import Result
@@ -16,7 +17,7 @@ from heedful.studies.result import StudyResult
 
 def print_study(result: StudyResult, report: Path) -> None:
     """The agreements beside chance, the verdict, and the path of the report."""
-    console = Console()
+    console = _console()
     title = f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     translating = any(row.xi_bleu is not None for row in result.agreements)
@@ -37,9 +38,9 @@ def print_study(result: StudyResult, report: Path) -> None:
     console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
     _print_translation(console, result)
     for question in result.verdict.questions:
-        console.print(f"  {ANSWERS[question.answer]} {question.question}", highlight=False)
-    console.print(f"[bold]{result.verdict.sentence}[/bold]", highlight=False)
-    console.print(f"report: {report}", highlight=False, soft_wrap=True)
+        console.print(f"  {ANSWERS[question.answer]} {question.question}")
+    console.print(result.verdict.sentence, style="bold")
+    console.print(f"report: {report}", soft_wrap=True)
 
 
 def _print_translation(console: Console, result: StudyResult) -> None:
@@ -50,21 +51,20 @@ def _print_translation(console: Console, result: StudyResult) -> None:
         if (models := [model for model in result.models if model.kind == kind and model.bleu])
     ]
     if final:
-        console.print(f"BLEU at the end, by seed: {'; '.join(final)}", highlight=False)
+        console.print(f"BLEU at the end, by seed: {'; '.join(final)}")
     if (found := result.alignment) is not None:
         console.print(
             f"alignment error of attention: {found.trained.value:.1%} ({_interval(found.trained)}), "
             f"untrained {found.untrained.value:.1%}, chance {found.chance:.1%}; "
             f"α^IBM {found.counting.value:.1%}, IBM Model 1 {found.model_1.value:.1%}, "
-            f"position alone {found.diagonal.value:.1%}",
-            highlight=False,
+            f"position alone {found.diagonal.value:.1%}"
         )
 
 
 def print_preflight(result: Preflight) -> None:
     """The verdict, the statistic beside its null, and the telling words."""
-    console = Console()
-    console.print(f"[bold]{result.verdict}[/bold]: {result.sentence}", highlight=False)
+    console = _console()
+    console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
     table = Table(show_header=True)
     for column in ("output", "words that speak for it", "words that speak against it"):
         table.add_column(column)
@@ -75,17 +75,16 @@ def print_preflight(result: Preflight) -> None:
         counted = result.alignment
         console.print(
             f"alignment error of counts alone: {counted.counting.value:.1%} (α^IBM), {counted.model_1.value:.1%} "
-            f"(five iterations of Model 1), {counted.diagonal.value:.1%} (position alone)",
-            highlight=False,
+            f"(five iterations of Model 1), {counted.diagonal.value:.1%} (position alone)"
         )
     for decision in result.decisions:
-        console.print(f"  {decision}", highlight=False, style="dim")
+        console.print(f"  {decision}", style="dim")
 
 
 def print_result(result: Result) -> None:
     """A paper's tables, measured beside published, and the notes under them."""
-    console = Console()
-    console.print(f"[bold]{result.title}[/bold] ({result.budget}, {result.seconds:.0f} s)", highlight=False)
+    console = _console()
+    console.print(Text.assemble((result.title, "bold"), f" ({result.budget}, {result.seconds:.0f} s)"))
     for found in result.finding.tables:
         table = Table(
             title=found.title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False
@@ -97,7 +96,12 @@ def print_result(result: Result) -> None:
             table.add_row(row.name, *(plain_cell(cell) for cell in row.cells))
         console.print(table)
     for note in result.finding.notes:
-        console.print(f"  {note}", highlight=False, style="dim")
+        console.print(f"  {note}", style="dim")
+
+
+def _console() -> Console:
+    """Words of the data are words, whatever brackets and colons they have."""
+    return Console(markup=False, emoji=False, highlight=False)
 
 
 def _interval(estimate: Estimate) -> str:

@@ -14,7 +14,7 @@ Handlers = tuple[Callable[[dict[str, Any]], None], Callable[[str], None]]
 @contextmanager
 def show_progress(*, enabled: bool = True) -> Iterator[Handlers]:
     """Handlers for the lines of training processes and for the stages of a study."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, emoji=False)
     if not enabled:
         yield (lambda line: None), (lambda stage: None)
     elif console.is_terminal:
@@ -58,7 +58,7 @@ def _bars(console: Console) -> Iterator[Handlers]:
                 if figures:
                     progress.update(tasks[name], figures=figures)
 
-        yield on_progress, lambda stage: progress.console.print(f"[bold]{stage}[/bold] …", highlight=False)
+        yield on_progress, lambda stage: progress.console.print(f"{stage} …", style="bold", highlight=False)
 
 
 def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from heedful.errors import RunError
+from heedful.errors import ConfigError, RunError
 from heedful.files import usable
 from heedful.measure.uncertainty import Estimate
 from heedful.stored import Stored
@@ -72,6 +72,11 @@ class SweepResult(Stored, Tabular):
     axes: tuple[Axis, ...]
     studies: tuple[SweptStudy, ...]
     format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        for study in self.studies:
+            if len(study.place) != len(self.axes):
+                raise ConfigError(f"{study.folder} has {len(study.place)} places on {len(self.axes)} axes")
 
     @property
     def failed(self) -> tuple[SweptStudy, ...]:
