@@ -123,15 +123,16 @@ def test_what_was_on_its_way_home_to_a_killed_driver_is_cleared(sweep, tmp_path)
 
 
 class Breaking(FakeCrew):
-    """Breaks down at the first study, with a fault of its own, while another is under way until it is stopped."""
+    """Breaks down at one study, with a fault of its own, while another is under way until it is stopped."""
 
-    def __init__(self, like):
+    def __init__(self, like, at):
         super().__init__(like)
+        self.at = at
         self.under_way, self.stopping = threading.Event(), threading.Event()
 
     def attempt(self, order, report):
         self.attempts.append(order.name)
-        if order.name == NAMES[0]:
+        if order.name == self.at:
             assert self.under_way.wait(60)
             raise ZeroDivisionError("a fault")
         self.under_way.set()
@@ -143,8 +144,9 @@ class Breaking(FakeCrew):
         self.stopping.set()
 
 
-def test_a_fault_of_the_crew_stops_the_others_and_they_are_not_tried_again(tmp_path, smoke_run):
-    crew, events = Breaking(smoke_run), []
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_fault_of_the_crew_stops_the_others_and_they_are_not_tried_again(tmp_path, smoke_run, at):
+    crew, events = Breaking(smoke_run, NAMES[at]), []
     with pytest.raises(ZeroDivisionError, match="a fault"):
         run_sweep(GRID, tmp_path / "out", lambda studies: crew, said="", retries=3, on_event=events.append)
     assert crew.stopped
