@@ -10,6 +10,7 @@ from heedful.reports.page import render_report
 from heedful.studies.mending import damages, is_whole
 from heedful.studies.run import ModelSpec, Run
 from heedful.studies.tokens import token_table
+from tests.conftest import unsealed
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
 from tests.faults.small import TEXTS, die_at_rename, finish
 
@@ -104,3 +105,52 @@ def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
     other = with_overrides(TEXTS, min_count=2)
     with pytest.raises(RunError, match="other settings"):
         finish(other, run)
+
+
+def test_a_config_that_is_no_toml_is_written_anew_where_others_know_what_was_asked(whole, run):
+    """One from before there were checksums, which nothing but its words can betray."""
+    (run / "config.toml").write_text("data = \n")
+    assert not is_whole(Run(run))
+    notices = []
+    assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
+    assert notices[0].startswith(f"{run / 'config.toml'} was damaged (")
+    assert notices[0].endswith("): set aside as config.toml.damaged-1, and computed again")
+    assert notices[0].count(str(run)) == 1
+    assert (run / "config.toml.damaged-1").read_text() == "data = \n"
+    assert (run / "config.toml").read_bytes() == (whole / "config.toml").read_bytes()
+
+
+def test_a_damaged_config_that_nothing_vouches_for(run):
+    truncate(run / "config.toml")
+    (run / "data" / "checksums.json").unlink()
+    for done in run.glob("models/*/done.json"):
+        done.unlink()
+    with pytest.raises(RunError, match=r"config\.toml: damaged .* nothing here says what was asked; choose another"):
+        finish(TEXTS, run)
+    assert (run / "models").exists()
+
+
+def test_data_that_their_checksums_do_not_know(run):
+    shutil.copy(run / "data" / "train.parquet", run / "data" / "more.parquet")
+    with pytest.raises(DamagedError, match=r"more\.parquet: damaged \(checksums\.json does not know it\)"):
+        Run(run).split("more")
+
+
+@pytest.mark.parametrize("content", [b'{"step": 0}\n{"step"', b"\xff\n"], ids=["half a line", "no text"])
+def test_metrics_of_a_run_from_before_checksums(run, content):
+    folder = Run(unsealed(run)).model(ModelSpec("standard", 0))
+    assert [line["step"] for line in folder.metrics()] == [0, 2, 5]
+    (folder.root / "metrics.jsonl").write_bytes(content)
+    with pytest.raises(DamagedError, match=rf"metrics\.jsonl: damaged .*; delete {folder.root} and run again"):
+        folder.metrics()
+    (folder.root / "metrics.jsonl").unlink()
+    with pytest.raises(RunError, match=r"metrics\.jsonl: no such file; the model was not trained"):
+        folder.metrics()
+
+
+def test_words_of_a_run_that_is_not_finished(run):
+    folder = run / "models" / "standard-0"
+    (folder / "done.json").unlink()
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(RunError, match=r"5/model\.safetensors: no such file; the run is not finished"):
+        token_table(run)

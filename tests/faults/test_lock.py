@@ -1,5 +1,7 @@
 """One process at a time works in a run; the others are told who does."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,7 +10,7 @@ import time
 
 import pytest
 
-from heedful.errors import RunError
+from heedful.errors import DiskFullError, RunError
 from heedful.studies.lock import LOCK, Holder, held, holder
 from tests.faults.small import TEXTS, finish, in_child
 
@@ -58,3 +60,85 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
 def test_a_process_elsewhere_is_not_thought_dead():
     assert not Holder(2**22 + 1, "elsewhere", "then", "heedful").is_dead()
     assert not Holder(os.getpid(), os.uname().nodename, time.ctime(), "heedful").is_dead()
+
+
+def test_the_process_of_another_user_is_not_thought_dead(monkeypatch):
+    def refuse(pid, number):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not Holder(1, os.uname().nodename, "then", "heedful").is_dead()
+
+
+@pytest.mark.parametrize("place", ["note.txt", "note.txt/run"])
+def test_a_place_that_cannot_be_a_folder(tmp_path, place):
+    (tmp_path / "note.txt").write_text("mine")
+    with (
+        pytest.raises(RunError, match=rf"{place}: cannot be written to: (File exists|Not a directory); choose another"),
+        held(tmp_path / place),
+    ):
+        pass
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("call", ["open", "pwrite"])
+def test_a_disk_without_room_for_a_lock(tmp_path, monkeypatch, call):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(DiskFullError, match=rf"{LOCK}: the disk is full .* make room"), held(tmp_path):
+            pass
+    assert list(tmp_path.iterdir()) == []
+    with held(tmp_path):
+        assert holder(tmp_path).pid == os.getpid()
+
+
+@pytest.mark.parametrize("call", ["flock", "pwrite"])
+def test_a_broken_disk_is_told_as_it_is(tmp_path, monkeypatch, call):
+    def broken(*arguments):
+        raise OSError(errno.EIO, "Input/output error")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(fcntl if call == "flock" else os, call, broken)
+    with pytest.raises(OSError, match="Input/output error"), held(tmp_path):
+        pass
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    """Nobody can be kept out there, but who is at work is still told."""
+
+    def without(descriptor, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    assert holder(tmp_path) is None
+    with held(tmp_path):
+        assert holder(tmp_path).pid == os.getpid()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_taken_away_while_it_was_waited_for(tmp_path, monkeypatch):
+    """Who held it ended between our opening of the file and our locking it, and another began since."""
+    lock, taken = fcntl.flock, []
+
+    def late(descriptor, how):
+        lock(descriptor, how)
+        if len(taken) < 2:
+            (tmp_path / LOCK).unlink()
+            taken.append(descriptor)
+            if len(taken) == 2:
+                (tmp_path / LOCK).touch()
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with held(tmp_path):
+        assert len(taken) == 2
+        assert holder(tmp_path).pid == os.getpid()
+
+
+def test_a_lock_that_does_not_say_whose_it_is(tmp_path):
+    with held(tmp_path):
+        (tmp_path / LOCK).write_text("[1, 2")
+        assert holder(tmp_path) == Holder(0, "?", "?", "?")

@@ -20,6 +20,13 @@ WORKER = """
         marks.joinpath(f"{order}-{os.getpid()}").touch()
         if len(list(marks.glob(f"{order}-*"))) <= int(times):
             os.kill(os.getpid(), signal.SIGKILL)
+        if order == "complaining":
+            sys.stderr.buffer.write(b"first\\nMemoryError: caf\\xe9\\n")
+            sys.exit(1)
+        if order == "silent":
+            sys.exit(7)
+        if order == "asked-to-end":
+            os.kill(os.getpid(), signal.SIGTERM)
         if order == "for-ever":
             import time
             time.sleep(600)
@@ -58,6 +65,32 @@ def test_a_killed_worker_is_replaced_once(worker):
 def test_a_worker_killed_twice_is_an_error(worker):
     with pytest.raises(TrainingError, match=r"b: its process was ended by SIGKILL"):
         work_through("fragile_worker", (str(worker),), {"b": "b 2"}, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ("complaining", "complaining: the training process ended early: MemoryError: caf�"),
+        ("silent", "silent: the training process ended early: exit code 7"),
+        ("asked-to-end", "asked-to-end: its process was ended by SIGTERM"),
+    ],
+)
+def test_the_last_words_of_a_worker_that_ended_early(worker, order, words):
+    with pytest.raises(TrainingError) as error:
+        work_through("fragile_worker", (str(worker),), {order: f"{order} 0"}, jobs=1)
+    assert str(error.value) == words
+
+
+@pytest.mark.parametrize("first", ["silent", "for-ever"])
+def test_the_first_failure_ends_the_others_at_once(worker, first):
+    """Whichever of them was begun first, and without another that takes its place."""
+    orders = {name: f"{name} 0" for name in (first, *{"silent", "for-ever"} - {first})}
+    lines = []
+    with pytest.raises(TrainingError, match="silent: the training process ended early"):
+        work_through("fragile_worker", (str(worker),), orders, jobs=2, on_progress=lines.append)
+    assert lines == []
+    for mark in worker.glob("for-ever-*"):
+        assert not _is_alive(int(mark.name.rsplit("-", 1)[1]))
 
 
 @pytest.mark.parametrize("module", ["fragile_worker", "slow_worker"])

@@ -103,3 +103,9 @@ tables = st.dictionaries(settings | st.text(max_size=8), plain, max_size=4)
 def test_anything_is_a_grid_or_a_config_error(mapping):
     with suppress(ConfigError):
         assert grid_of(mapping).points
+
+
+def test_switches_are_said_in_words():
+    grid = grid_of({"base": {"data": "sst"}, "grid": {"lower": [True, False]}})
+    assert [point.place for point in grid.points] == [("yes",), ("no",)]
+    assert [point.config.lower for point in grid.points] == [True, False]

@@ -1,8 +1,10 @@
 """Joining a Ray cluster: what is refused, and in which words."""
 
+import sys
+
 import pytest
 
-from heedful.errors import ConfigError, RunError
+from heedful.errors import ConfigError, MissingExtraError, RunError
 from heedful.studies.joining import connect
 
 ray = pytest.importorskip("ray")
@@ -28,3 +30,9 @@ def test_a_cluster_that_does_not_answer(monkeypatch, address, words):
 def test_a_cluster_is_joined_not_called():
     with pytest.raises(ConfigError, match="give --address auto"):
         connect("ray://host:10001")
+
+
+def test_ray_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"--on ray needs the package ray; .* 'heedful\[ray\]'"):
+        connect(None)

@@ -68,3 +68,18 @@ def test_one_pair_is_too_few():
 
 def test_the_generated_texts_work_too():
     assert run_preflight(open_data("keyword")).outputs[1].most[0].word == "1"
+
+
+@pytest.mark.parametrize("outputs", [("no", "yes"), ("no",)], ids=["two labels", "one of two in training texts"])
+def test_saved_as_json(tmp_path, outputs):
+    result = run_preflight(tiny([i % len(outputs) for i in range(60)]))
+    assert tuple(each.output for each in result.outputs) == outputs
+    result.save(tmp_path / "preflight.json")
+    assert json.loads((tmp_path / "preflight.json").read_text()) == json.loads(json.dumps(result.to_dict()))
+    assert result.to_dict()["null"]["permutations"] == result.statistics.contrast.permutations
+
+
+def test_targets_without_words():
+    silent = ParallelSplit(("ein Hund", "zwei Hunde"), ("\x01", "\x02"))
+    with pytest.raises(DataError, match="0 pairs with an output"):
+        run_preflight(ParallelCorpus("silent", silent, silent, NO_PAIRS))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from heedful.asked import place_named
-from heedful.errors import ConfigError, DataError
+from heedful.errors import ConfigError, DataError, RunError
 from heedful.studies.spreading import spread
 from tests.studies.doubling import double
 
@@ -16,6 +16,15 @@ def test_in_this_process_and_its_errors():
     assert list(spread(double, 2, range(4), jobs=1)) == [(0, 0), (1, 2), (2, 4), (3, 6)]
     with pytest.raises(DataError, match="thirteen"):
         list(spread(double, 2, [13], jobs=1))
+
+
+def test_on_processes_and_their_end():
+    """More pieces than are read ahead; one that takes its process with it; one that is refused."""
+    assert list(spread(double, 2, range(5), jobs=2)) == [(i, 2 * i) for i in range(5)]
+    with pytest.raises(RunError, match=r"a counting process ended early.* --jobs with less"):
+        list(spread(double, 2, [0, 17], jobs=2))
+    with pytest.raises(DataError, match="thirteen"):
+        list(spread(double, 2, [0, 13], jobs=2))
 
 
 def test_places_that_are_not():

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+from collections import Counter
 from dataclasses import asdict, replace
 from itertools import islice
 
@@ -16,9 +18,10 @@ from heedful.data.ids import Ids
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.data.streamed import streamed
 from heedful.data.synthetic import stream_pairs
+from heedful.data.words import TokenRules, tokenise
 from heedful.errors import ConfigError, DataError
 from heedful.model.lexicon import count_table
-from heedful.studies import counting
+from heedful.studies import counting, streaming
 from heedful.studies.counting import scramble
 from heedful.studies.preflight import _pairs as encoded_pairs
 from heedful.studies.preflight import run_preflight
@@ -172,8 +175,40 @@ def test_a_side_that_ends_early(parallel):
 def test_what_cannot_be_streamed():
     with pytest.raises(ConfigError, match="only files"):
         api.preflight("copy-vocab", stream=True)
-    with pytest.raises(ConfigError, match="max_types"):
+    with pytest.raises(ConfigError, match="max_types is 0; it must be 1 or more"):
         Settings(max_types=0)
+    with pytest.raises(ConfigError, match=r"max_types is 2,097,152; it must be below [\d,]+"):
+        Settings(max_types=1 << 21)
+
+
+def test_numbers_are_no_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "MOST_LABELS", 20)
+    path = tmp_path / "scores.csv"
+    path.write_text("text,score\n" + "".join(f"some words,{i / 7:.3f}\n" for i in range(60)), "utf-8")
+    with pytest.raises(DataError, match=r"scores\.csv: column 'score' has more than 20 distinct labels.* --label"):
+        count_streamed(streamed(path, task="classification", first="text", second="score"), Settings(jobs=1, rows=30))
+
+
+def test_words_that_had_no_room_are_spoken_of(parallel, monkeypatch):
+    monkeypatch.setattr(streaming, "ROOM", 12)
+    counted = count_streamed(of(parallel), Settings(max_types=5, jobs=1, rows=50))
+    for side in ("source", "target"):
+        (said,) = [line for line in counted.decisions if line.startswith(f"a {side} word is sure to have been")]
+        missed = int(re.search(r"more than ([\d,]+) times", said)[1].replace(",", ""))
+        assert missed > 0
+        words = Counter(word for pair in PAIRS for word in tokenise(pair[side == "target"], TokenRules()))
+        kept = counted.names if side == "source" else counted.outputs
+        word, times = words.most_common(1)[0]
+        assert times > missed
+        assert word in kept
+
+
+def test_stretches_that_are_forgotten_are_worked_out_again(parallel, monkeypatch):
+    whole = count_streamed(of(parallel), Settings(jobs=1, rows=50))
+    monkeypatch.setattr(counting, "REMEMBERED", 3)
+    again = count_streamed(of(parallel), Settings(jobs=1, rows=50))
+    assert np.array_equal(again.table.rows, whole.table.rows)
+    assert np.array_equal(again.table.counts, whole.table.counts)
 
 
 def test_tabs_with_quotes_that_do_not_pair_up(tmp_path):

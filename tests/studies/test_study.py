@@ -3,8 +3,10 @@
 import json
 import math
 import shutil
+import subprocess
 
 import numpy as np
+import polars as pl
 import pytest
 
 from heedful.budgets import study_preset
@@ -12,9 +14,11 @@ from heedful.config import StudyConfig, TrainConfig, with_overrides
 from heedful.data.corpus import Corpus, Split
 from heedful.errors import DataError, RunError, TrainingError
 from heedful.measure.agreement import agreement
+from heedful.studies import study
 from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run, model_specs
-from heedful.studies.study import analyse, run_study
+from heedful.studies.study import analyse, run_study, source_commit
+from heedful.studies.tokens import token_table
 
 
 @pytest.fixture
@@ -149,6 +153,27 @@ def test_three_classes_and_an_unfinished_run(tmp_path):
     result = run_study(with_overrides(config, train=quick), tmp_path / "run", corpus=corpus)
     assert result.data["labels"] == ["r", "g", "b"]
     assert not any(math.isnan(row.estimate.value) for row in result.agreements)
+    table = token_table(tmp_path / "run").filter(pl.col("token").is_in(["red", "thing"])).sort("token")
+    assert table["class"].to_list() == ["r", "neutral"]
+    assert table["association"].to_list() == [1.0, 1 / 3]
     (tmp_path / "run" / "models" / "standard-0" / "done.json").unlink()
     with pytest.raises(RunError, match=r"done\.json: no such file"):
         analyse(Run(tmp_path / "run"))
+
+
+def test_the_commit_is_that_of_this_source_and_of_nothing_around_it(tmp_path, monkeypatch):
+    """Installed below somebody's own repository, heedful has no commit; nor has it where there is no git."""
+    installed = tmp_path / "venv" / "study.py"
+    installed.parent.mkdir()
+    installed.touch()
+    monkeypatch.setattr(study, "__file__", str(installed))
+    assert source_commit() is None
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "theirs"], check=True)
+    assert source_commit() is None
+    subprocess.run([*git, "add", str(installed)], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    assert source_commit() == head
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert source_commit() is None

@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from heedful.budgets import study_preset
 from heedful.config import TrainConfig
+from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.data.synthetic import generated_pairs
+from heedful.errors import DataError
 from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run
 from heedful.studies.study import run_study
+from heedful.studies.swept import main_figures
+from heedful.studies.translation import prepare
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +74,33 @@ def test_sentence_pairs_survive_saving(toy):
     assert again.alignments == pairs.alignments
     words = run.tokeniser().decode(pairs.target[0])
     assert words.endswith((".", "?", "!"))
+
+
+def pairs_of(validation: int) -> ParallelCorpus:
+    some = ParallelSplit(("ein Hund bellt", "eine Katze", "ein " * 9), ("a dog barks", "a cat", "a " * 9))
+    return ParallelCorpus("three", some, some.take(np.arange(validation)), NO_PAIRS, in_words=True)
+
+
+def test_long_pairs_are_left_out_and_counted(tmp_path):
+    config = study_preset("three", "smoke", "translation")
+    run = Run(tmp_path)
+    prepare(run, replace(config, max_length=9), pairs_of(3))
+    assert (len(run.pairs("train")), len(run.pairs("validation"))) == (3, 3)
+    prepare(run, replace(config, max_length=8), pairs_of(3))
+    assert run.pairs("train").source.lengths.tolist() == [5, 4]  # with both ends
+    summary = run.data_summary()
+    assert (summary["train"], summary["validation"]) == (2, 2)
+    assert "train: 1 of 3 pairs longer than 8 left out" in summary["decisions"]
+
+
+def test_too_few_validation_pairs(tmp_path):
+    with pytest.raises(DataError, match="three: 1 validation pairs; a study needs two or more"):
+        prepare(Run(tmp_path), study_preset("three", "smoke", "translation"), pairs_of(1))
+
+
+def test_the_figures_of_a_sweep_have_the_alignment_error(toy):
+    result = StudyResult.load(toy / "result.json")
+    figures = {figure.key: figure for figure in main_figures(result)}
+    assert list(figures)[:3] == ["accuracy", "entropy", "alignment error"]
+    assert figures["alignment error"].estimate == result.alignment.trained
+    assert figures["alignment error"].random == result.alignment.chance

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 
 import polars
 import pytest
@@ -10,6 +11,7 @@ from heedful.errors import ConfigError, RunError
 from heedful.reports.kinds import write_page
 from heedful.studies.grid import grid_of
 from heedful.studies.swept import SweepResult, is_sweep
+from heedful.sweeps.crew import AttemptError
 from heedful.sweeps.start import start_sweep
 from heedful.sweeps.sweep import run_sweep
 from tests.sweeps.tiny import FakeCrew, tiny_grid
@@ -109,6 +111,49 @@ def test_what_is_damaged_in_a_broken_off_study_is_set_aside_by_the_driver(sweep,
     _, _, events = sweep({NAMES[0]: 9}, retries=0)
     notices = [event.line["notice"] for event in events if "notice" in (event.line or {})]
     assert notices == [f"{harmed} was damaged (it is empty): set aside as metrics.jsonl.damaged-1, and computed again"]
+
+
+def test_what_was_on_its_way_home_to_a_killed_driver_is_cleared(sweep, tmp_path):
+    sweep()
+    arriving = tmp_path / "out" / "studies" / f".{NAMES[0]}.abc"
+    (arriving / "data").mkdir(parents=True)
+    (arriving / "data" / "train.parquet").write_bytes(b"half")
+    sweep()
+    assert sorted(path.name for path in (tmp_path / "out" / "studies").iterdir()) == sorted(NAMES)
+
+
+class Breaking(FakeCrew):
+    """Breaks down at one study, with a fault of its own, while another is under way until it is stopped."""
+
+    def __init__(self, like, at):
+        super().__init__(like)
+        self.at = at
+        self.under_way, self.stopping = threading.Event(), threading.Event()
+
+    def attempt(self, order, report):
+        self.attempts.append(order.name)
+        if order.name == self.at:
+            assert self.under_way.wait(60)
+            raise ZeroDivisionError("a fault")
+        self.under_way.set()
+        assert self.stopping.wait(60)
+        raise AttemptError("the sweep was stopped")
+
+    def stop(self):
+        super().stop()
+        self.stopping.set()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_fault_of_the_crew_stops_the_others_and_they_are_not_tried_again(tmp_path, smoke_run, at):
+    crew, events = Breaking(smoke_run, NAMES[at]), []
+    with pytest.raises(ZeroDivisionError, match="a fault"):
+        run_sweep(GRID, tmp_path / "out", lambda studies: crew, said="", retries=3, on_event=events.append)
+    assert crew.stopped
+    assert sorted(crew.attempts) == sorted(NAMES[:2])
+    assert not {event.kind for event in events} & {"retry", "failed", "finished"}
+    with pytest.raises(RunError, match=r"result\.json: no such file; the sweep has not come to an end"):
+        SweepResult.load(tmp_path / "out" / "result.json")
 
 
 def test_folders_that_are_no_sweeps(tmp_path, smoke_run):

@@ -44,7 +44,7 @@ def determinants(
     outputs: Sequence[int] | None = None,
     top: int = 10,
 ) -> dict[int, Determinants]:
-    """For each output (unless named: the 20 most frequent), the words that most and least determine it.
+    """For each output that occurs (unless named: the 20 most frequent), the words that most and least determine it.
 
         z = (n_io − n_i n_o / N) / √(n_i n_o (N − n_i)(N − n_o) / (N² (N − 1)))
 
@@ -61,6 +61,7 @@ def determinants(
     N = len(first)
     n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (there, said))
     chosen = most_frequent(n_o) if outputs is None else np.asarray(outputs, dtype=np.int64)
+    chosen = chosen[chosen < len(n_o)]
     mass = (_shares(first).T @ _occurrences(second)[:, chosen]).toarray()
     totals = _shares(first).T @ second.lengths.astype(np.float64)
     together = (there.T @ said[:, chosen]).toarray().astype(np.float64)

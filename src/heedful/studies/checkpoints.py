@@ -107,7 +107,7 @@ class Checkpoints:
                 aside = set_aside(Path(str(error.path)))
                 kept = f"set aside as {aside.name}" if aside else "gone"
                 tell(f"{error.path} was damaged ({error.why}): {kept}, and computed again")
-                (place / STATE).unlink(missing_ok=True)
+                self.folder.drop_state(step)  # what is left of it would count as one of those that are kept
                 continue
             if state["identity"] != self.identity or state["next_batch"] != self.next_batch(state["step"]):
                 self.folder.drop_state(step)

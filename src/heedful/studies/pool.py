@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import IO, Any
 
 from heedful.errors import TrainingError
@@ -61,11 +61,13 @@ def work_through(
     stopped = threading.Event()
 
     def work() -> None:
-        complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed below)
+        complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed below)
 
         def start() -> "subprocess.Popen[str]":
             process = _start(module, arguments, complaints, lock)
             workers.append(process)
+            if stopped.is_set():  # after whoever stopped them went through the list
+                process.terminate()
             return process
 
         process = start()
@@ -95,7 +97,8 @@ def work_through(
     with ThreadPoolExecutor(width) as pool:
         futures = [pool.submit(work) for _ in range(width)]
         try:
-            for future in futures:
+            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in ended:
                 future.result()
         except BaseException:
             stopped.set()
@@ -136,8 +139,9 @@ def _follow(
         if line.get("done"):
             return
     code = process.wait()
-    if code < 0 and -code not in (signal.SIGINT, signal.SIGTERM):
-        raise WorkerKilledError(f"{name}: its process was ended by {_signal(-code)}")
+    if code < 0:
+        kind = TrainingError if -code in (signal.SIGINT, signal.SIGTERM) else WorkerKilledError
+        raise kind(f"{name}: its process was ended by {_signal(-code)}")
     complaints.seek(0)
     said = complaints.read().strip().splitlines()
     reason = said[-1] if said else f"exit code {code}"

@@ -137,8 +137,6 @@ def assemble(
     decisions: tuple[str, ...],
 ) -> Preflight:
     """What was counted, put into words; `names` and `outputs` are what ids stand for on either side."""
-    if C.nnz == 0:
-        raise DataError(f"{name}: no word stands beside an output; are these texts?")
     return Preflight(
         data=name,
         task="translation" if translating else "classification",

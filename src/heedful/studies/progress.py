@@ -7,8 +7,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 Handlers = tuple[Callable[[dict[str, Any]], None], Callable[[str], None]]
+_ROOMY = 100  # columns; in fewer, the time that is left matters more than the time that is gone
 
 
 @contextmanager
@@ -21,18 +23,19 @@ def show_progress(*, enabled: bool = True) -> Iterator[Handlers]:
         with _bars(console) as handlers:
             yield handlers
     else:
-        yield _print_line(console), lambda stage: console.print(f"{stage} …", highlight=False)
+        yield _print_line(console), lambda stage: _say(console, f"{stage} …")
 
 
 @contextmanager
 def _bars(console: Console) -> Iterator[Handlers]:
+    elapsed = [TimeElapsedColumn()] if console.width >= _ROOMY else []
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.description:<18}"),
+        TextColumn("{task.description:<18}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.completed:>5.0f}/{task.total:.0f}"),
         TextColumn("{task.fields[figures]}"),
-        TimeElapsedColumn(),
+        *elapsed,
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console,
@@ -42,14 +45,14 @@ def _bars(console: Console) -> Iterator[Handlers]:
         def on_progress(line: dict[str, Any]) -> None:
             name = line["model"]
             if "notice" in line:
-                progress.console.print(_notice(line), style="yellow", markup=False, highlight=False)
+                _say(progress.console, _notice(line), "yellow")
                 return
             if "steps" in line and name not in tasks:
                 tasks[name] = progress.add_task(name, total=line["steps"], figures="")
             if name not in tasks:
                 return
             if line.get("step") == 0:  # a model of that name in another study
-                progress.reset(tasks[name], total=line["steps"])
+                progress.reset(tasks[name], total=line["steps"], figures="")
             if line.get("done"):
                 progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
             elif "step" in line:
@@ -58,7 +61,7 @@ def _bars(console: Console) -> Iterator[Handlers]:
                 if figures:
                     progress.update(tasks[name], figures=figures)
 
-        yield on_progress, lambda stage: progress.console.print(f"{stage} …", style="bold", highlight=False)
+        yield on_progress, lambda stage: _say(progress.console, f"{stage} …", "bold")
 
 
 def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
@@ -77,18 +80,21 @@ def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
 
     def on_progress(line: dict[str, Any]) -> None:
         if "notice" in line:
-            console.print(_notice(line), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            _say(console, _notice(line), "yellow")
         elif line.get("resumed"):
             began[line["model"]] = (time.monotonic(), line["step"])
-            said = f"  {line['model']} goes on from step {line['step']} of {line['steps']}"
-            console.print(said, highlight=False)
+            _say(console, f"  {line['model']} goes on from step {line['step']} of {line['steps']}")
         elif line.get("done"):
-            console.print(f"  {line['model']}: done", highlight=False)
+            _say(console, f"  {line['model']}: done")
         elif line.get("accuracy") is not None or line.get("loss") is not None:
-            said = f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}{left(line)}"
-            console.print(said, highlight=False, soft_wrap=True)
+            _say(console, f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}{left(line)}")
 
     return on_progress
+
+
+def _say(console: Console, said: str, style: str = "") -> None:
+    """One line as it is: a path in it may have brackets, and is not broken in two."""
+    console.print(Text(said, style=style), soft_wrap=True)
 
 
 def _notice(line: dict[str, Any]) -> str:

@@ -172,11 +172,12 @@ def _manifest(
 
 
 def source_commit() -> str | None:
-    """The commit of this source tree, where it is one."""
+    """The commit of this source tree, where it is one; a package installed within another repository has none."""
+    here = Path(__file__)
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-        )
+        for asked in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
+            command = ["git", "-C", str(here.parent), *asked]
+            answer = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return answer.stdout.strip()

@@ -114,7 +114,7 @@ class SweepResult(Stored, Tabular):
 
 
 def main_figures(result: StudyResult) -> tuple[Figure, ...]:
-    """Accuracy at the end, entropy of attention, alignment error and BLEU where there are any, and every agreement."""
+    """Accuracy at the end, entropy of attention, alignment error where there is gold, and every agreement."""
     figures = [Figure("accuracy", "", result.xi_final), Figure("entropy", "", result.entropy_final)]
     if result.alignment is not None:
         figures.append(Figure("alignment error", "", result.alignment.trained, random=result.alignment.chance))

@@ -82,7 +82,11 @@ def versions() -> dict[str, str]:
 
 def _differs(wanted: dict[str, str]) -> str | None:
     here = versions()
-    other = [f"{name} {here[name]} instead of {version}" for name, version in wanted.items() if here[name] != version]
+    other = [
+        f"{f'{name} {here[name]}' if name in here else f'no {name}'} instead of {version}"
+        for name, version in wanted.items()
+        if here.get(name) != version
+    ]
     return f"node {platform.node()} has {', '.join(other)}; results would not be the same" if other else None
 
 

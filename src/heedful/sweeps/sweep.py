@@ -13,7 +13,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,13 +128,19 @@ def _carry_out(
     stopped = threading.Event()
 
     def work(point: GridPoint) -> None:
-        if not stopped.is_set():
+        if stopped.is_set():
+            return
+        try:
             tried[point.folder] = _try(point, _folder(out, point), crew, retries, device, on_event, stopped)
+        except BaseException:
+            stopped.set()
+            raise
 
     with ThreadPoolExecutor(max(1, min(crew.width, len(points)))) as threads:
         futures = [threads.submit(work, point) for point in points]
         try:
-            for future in futures:
+            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in ended:
                 future.result()
         finally:
             stopped.set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +16,7 @@ from rich.text import Text
 from heedful.sweeps.events import Event, OnEvent
 
 _STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}
+_AROUND = 5  # lines of the table that are no study: its head, and how many there are
 
 
 @contextmanager
@@ -73,28 +74,37 @@ class Board:
                 row = replace(row, state=event.kind, doing=event.figures or event.error, ended=now)
             self.rows[event.study] = row
 
-    def __rich__(self) -> RenderableType:
-        """The table as it stands."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """The table as it stands; where there is little room, what a study is doing is cut, not its state."""
         with self.lock:
             rows = list(self.rows.values())
         order = {"running": 0, "failed": 1, "waiting": 3}
-        shown = sorted(rows, key=lambda row: order.get(row.state, 2))[: self.most]
+        room = max(1, min(self.most, options.size.height - _AROUND))
+        shown = sorted(rows, key=lambda row: order.get(row.state, 2))[:room]
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in (*self.axes, "state", "", "time"):
-            table.add_column(Text(name), overflow="ellipsis", no_wrap=True)
+        for name in self.axes:
+            table.add_column(_one_line(name))
+        table.add_column("state", no_wrap=True)
+        table.add_column("")
+        table.add_column("time", no_wrap=True)
         for row in shown:
-            spent = (row.ended or time.monotonic()) - row.began if row.began else 0.0
             again = f" ({row.attempt})" if row.attempt > 1 else ""
             table.add_row(
-                *(Text(word) for word in row.place),
+                *map(_one_line, row.place),
                 Text(row.state + again, style=_STYLES.get(row.state, "")),
-                Text(row.doing),
-                Text(f"{spent:.0f} s" if spent else ""),
+                _one_line(row.doing),
+                f"{max(0.0, (row.ended or time.monotonic()) - row.began):.0f} s" if row.began else "",
             )
+        yield table
         counts = Counter(row.state for row in rows)
         said = ", ".join(f"{count:,} {state}" for state, count in counts.items())
         hidden = f"; {len(rows) - len(shown):,} not shown" if len(rows) > len(shown) else ""
-        return Group(table, Text(f"{len(rows):,} studies: {said}{hidden}"))
+        yield Text(f"{len(rows):,} {'study' if len(rows) == 1 else 'studies'}: {said}{hidden}")
+
+
+def _one_line(words: str) -> Text:
+    """A cell that gives way: its column may shrink, and it is cut rather than wrapped."""
+    return Text(words, no_wrap=True, overflow="ellipsis")
 
 
 def doing(event: Event) -> str:
@@ -115,10 +125,18 @@ def doing(event: Event) -> str:
 
 
 def _failure(event: Event) -> str:
-    where = f"{event.study} ({', '.join(event.place)})"
     if event.kind == "retry":
-        return f"{where}: attempt {event.attempt} failed: {event.error}; tried again"
-    return f"{where}: failed: {event.error}" if event.kind == "failed" else ""
+        return f"{_where(event)}: attempt {event.attempt} failed: {event.error}; tried again"
+    return f"{_where(event)}: failed: {event.error}" if event.kind == "failed" else ""
+
+
+def _where(event: Event) -> str:
+    """The study and its place on the axes, if the sweep has any.
+
+    >>> _where(Event("kept", "sst-1", ("softmax", "10"))), _where(Event("kept", "sst-1", ()))
+    ('sst-1 (softmax, 10)', 'sst-1')
+    """
+    return f"{event.study} ({', '.join(event.place)})" if event.place else event.study
 
 
 def _notice(event: Event) -> str:
@@ -137,9 +155,9 @@ def _print_lines(console: Console) -> OnEvent:
             said = _failure(event) or _notice(event)
             if event.kind in ("kept", "finished"):
                 count = f"{done['kept'] + done['finished']}/{len(studies)}"
-                said = f"{count} {event.study} ({', '.join(event.place)}): {event.kind}, {event.figures}"
+                said = f"{count} {_where(event)}: {event.kind}, {event.figures}"
             elif event.kind == "started" and event.attempt == 1:
-                said = f"{event.study} ({', '.join(event.place)}): begun"
+                said = f"{_where(event)}: begun"
             if said:
                 console.print(Text(said), soft_wrap=True)
 
