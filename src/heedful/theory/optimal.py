@@ -15,7 +15,7 @@ BOUNDARY = 0.99  # how much of the way to 0 a weight may go in one step
 DRIFT = 1e3  # how many times larger or smaller than t/α may λ become
 STEEPEST = 0.9  # how steep the far end of a step may be, as a share of its beginning
 SHORTEST = 1e-12  # a shorter step is none
-FINEST, LARGEST = 1e-300, 1e100  # beyond these a tolerance or a logit leaves no room for what is computed from it
+FINEST, LARGEST = 1e-100, 1e50  # beyond these a tolerance or a logit leaves no room for what is computed from it
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +132,12 @@ class _Point(NamedTuple):
 
 
 def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
-    """Follow ∇ℒ = λ + ν1, α∘λ = t as t falls, from uniform α; on that path the gap is at most L·t."""
+    """Follow ∇ℒ = λ + ν1, α∘λ = t as t falls, from uniform α; on that path the gap is at most L·t.
+
+    The point of the smallest gap is given: past what rounding allows the gap can grow again.
+    """
     L = len(problem.gamma)
-    point = problem.at(np.full(L, 1 / L))
+    best = point = problem.at(np.full(L, 1 / L))
     lam = np.full(L, point.gap)
     t = CENTRING * point.gap / L
     iterations = 0
@@ -148,7 +151,8 @@ def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple
         lam = np.clip(lam + min(1.0, BOUNDARY * _room(lam, step_lam)) * step_lam, centre / DRIFT, centre * DRIFT)
         t = CENTRING * max(float(point.alpha @ lam), tolerance) / L
         iterations += 1
-    return point, iterations
+        best = point if point.gap < best.gap else best
+    return best, iterations
 
 
 def _newton(
