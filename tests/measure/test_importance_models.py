@@ -184,6 +184,14 @@ def test_states_whose_adjoints_have_all_vanished_are_left_at_once(monkeypatch):
     torch.testing.assert_close(part, recurrent.adjoint_norms([read], start, 50, 54), rtol=1e-12, atol=1e-300)
 
 
+def test_what_is_no_number_has_neither_vanished_nor_converged():
+    nan, nothing = torch.full((2, 1, 3), torch.nan), torch.zeros(2, 1, 3)
+    assert recurrent._vanished(nothing, nothing, from_end=True) == 2
+    assert recurrent._vanished(nan, nothing, from_end=True) == 0
+    assert recurrent._converged((nothing, nothing), (nothing[0], nothing[0]), from_end=True) == 2
+    assert recurrent._converged((nan, nothing), (nothing[0], nothing[0]), from_end=True) == 0
+
+
 def count(function, counted):
     def counting(*args, **kwargs):
         counted.append(function(*args, **kwargs))
