@@ -70,8 +70,11 @@ def test_a_corpus_without_a_test_set_is_divided_anew():
     assert pairs == sorted(
         pair for part in (corpus.train, corpus.validation) for pair in zip(part.texts, part.labels, strict=True)
     )
-    with pytest.raises(DataError, match="toy-de-en holds sentence pairs; polarity is of texts with labels"):
-        open_corpus("toy-de-en")
+
+
+def test_sentence_pairs_have_no_polarity():
+    with pytest.raises(DataError, match="copy-vocab holds sentence pairs; polarity is of texts with labels"):
+        open_corpus("copy-vocab")
 
 
 def test_a_class_without_tokens_in_some_seed_has_no_quartiles():
