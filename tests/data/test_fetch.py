@@ -1,6 +1,7 @@
 import hashlib
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -202,4 +203,27 @@ def test_a_place_that_cannot_be_written(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path / "file"))
     with pytest.raises(DataError, match="cannot be written"):
+        fetch("sst", download=lambda source: sst5())
+
+
+@pytest.mark.parametrize("failing", [".part", ".old"])
+def test_a_folder_that_cannot_be_moved_is_said_and_the_old_stays(empty_mirror, monkeypatch, failing):
+    folder = fetch("sst", download=lambda source: sst5())
+    before, rename = (folder / "SHA256SUMS").read_bytes(), Path.rename
+
+    def refuse(path, target):
+        if failing == (path.suffix or Path(target).suffix):
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(DataError, match=r"sst: cannot be written: .*No space left"):
+        fetch("sst", force=True, revision="main", download=lambda source: sst5())
+    assert (folder / "SHA256SUMS").read_bytes() == before
+    assert [path.name for path in empty_mirror.iterdir()] == ["sst"]
+
+
+def test_a_mirror_that_cannot_be_written_to(empty_mirror):
+    empty_mirror.write_text("a file, not a folder")
+    with pytest.raises(DataError, match="sst: cannot be written"):
         fetch("sst", download=lambda source: sst5())

@@ -2,13 +2,14 @@
 
 import hashlib
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
 from heedful.data.corpora.entry import HubSource
-from heedful.data.hub import check_files, downloaded, git_checksum
-from heedful.errors import DataError
+from heedful.data.hub import check_files, downloaded, git_checksum, resolved
+from heedful.errors import DataError, MissingExtraError
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 TRAIN, README = b"text,label\nso good,1\nso dull,0\n", b"---\nlicense: mit\n---\n"
@@ -73,3 +74,32 @@ def test_git_names_files_so(tmp_path):
 
 def test_nothing_listed_is_nothing_wrong(tmp_path):
     check_files(tmp_path, [], "nothing")
+
+
+def out_of_reach(*args, **kwargs):
+    raise ConnectionError("no route to host\nand a long story of how it was tried")
+
+
+@pytest.mark.parametrize("function", [resolved, downloaded])
+def test_a_hub_out_of_reach_is_one_sentence_that_says_what_would_do(monkeypatch, function):
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", out_of_reach)
+    with pytest.raises(DataError, match=r"^someone/texts at main could not be fetched \(no route to host\); fetch it"):
+        function(HubSource("someone/texts", "main"))
+
+
+@pytest.mark.parametrize(("missing", "function"), [("huggingface_hub", resolved), ("datasets", downloaded)])
+def test_without_the_hubs_packages(monkeypatch, missing, function):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=r"fetching someone/texts.*heedful\[hf\]"):
+        function(HubSource("someone/texts", "main"))
+
+
+def test_a_branch_is_resolved_to_its_commit(monkeypatch):
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *a, revision: SimpleNamespace(sha=revision * 2))
+    assert resolved(HubSource("someone/texts", "ab")) == HubSource("someone/texts", "abab")
+
+
+def test_files_that_are_no_dataset(hub, monkeypatch):
+    monkeypatch.setattr("datasets.load_dataset", out_of_reach)
+    with pytest.raises(DataError, match="could not be fetched"):
+        downloaded(SOURCE)

@@ -142,6 +142,10 @@ class TestHub:
         corpus = load(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))
         assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [10, 4, 2]
 
+    def test_a_dataset_dict_with_a_training_split_alone_is_split(self, datasets):
+        corpus = load(datasets.DatasetDict({"train": self.labelled(datasets, self.rows(20))}))
+        assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [16, 2, 2]
+
     def test_secret_labels_are_no_test_set(self, datasets):
         secret = {"text": ["a", "b"], "label": [-1, -1]}
         parts = {"train": self.rows(20), "validation": self.rows(4), "test": secret}

@@ -64,6 +64,24 @@ def test_a_dataset_with_a_translation_column():
     assert len(load_parallel(splits).validation) == 3
     with pytest.raises(DataError, match=r"there is no column 'dee'.*did you mean 'de'"):
         load_parallel(data, source_column="dee")
+    with pytest.raises(DataError, match="no split 'train', only 'validation'; pass one of them alone"):
+        load_parallel(datasets.DatasetDict({"validation": data}))
+    assert load_parallel(corpus) is corpus
+
+
+def test_two_columns_that_stand_the_other_way_round(tmp_path):
+    rows = "".join(f"{english}\t{german}\n" for english, german in zip(ENGLISH, GERMAN, strict=True))
+    (tmp_path / "a.tsv").write_text("target\tsource\n" + rows, "utf-8")
+    assert load_parallel(tmp_path / "a.tsv").train.targets[0] in ENGLISH
+    with pytest.raises(DataError, match="column 'source' cannot be both source and target"):
+        load_parallel(tmp_path / "a.tsv", source_column="source", target_column="source")
+
+
+@pytest.mark.parametrize(("row", "held"), [("{}", "missing"), ('{"translation": "' + "x" * 99 + '"}', "'x{38}…")])
+def test_a_row_without_a_translation_is_named(tmp_path, row, held):
+    (tmp_path / "a.jsonl").write_text('{"translation": {"de": "ein Hund", "en": "a dog"}}\n' + row + "\n")
+    with pytest.raises(DataError, match=rf"a\.jsonl:2: column 'translation' holds {held}, not one sentence per lang"):
+        load_parallel(tmp_path / "a.jsonl")
 
 
 def test_unequal_line_counts_are_refused(tmp_path):

@@ -7,10 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from heedful.data import lines
 from heedful.data.load import load
 from heedful.data.readers import SUFFIXES, format_of, read_table
 from heedful.errors import DataError, HeedfulError
@@ -112,6 +115,28 @@ def test_an_empty_parquet_file(tmp_path):
     pl.DataFrame({"text": [], "label": []}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="there are no rows"):
         read_table(tmp_path / "a.parquet")
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path):
+    pq.write_table(pa.table([["a"], ["b"]], names=["text", "text"]), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"two columns have one name \('text', 'text'\)"):
+        read_table(tmp_path / "a.parquet")
+
+
+def test_more_than_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "LARGEST", 20)
+    with pytest.raises(DataError, match=r"a\.csv: more than .* GiB, .* heedful preflight --stream"):
+        read_table(written(tmp_path, "a.csv", CSV))
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    def refuse(path, mode):
+        raise PermissionError(13, "Permission denied")
+
+    path = written(tmp_path, "a.csv", CSV)
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError, match=r"a\.csv: cannot be read: .*Permission denied"):
+        read_table(path)
 
 
 @pytest.fixture(scope="module")

@@ -115,6 +115,10 @@ def test_subwords_become_words():
         attention_between_words(alpha, [0, 1], [0, 1, 2])
 
 
+def test_no_words_no_links():
+    assert links_from_attention(Ragged.of([]), [0, 0]) == [frozenset(), frozenset()]
+
+
 def test_sentences_must_match():
     with pytest.raises(DataError, match="1 sentences of links, 2 of sure"):
         alignment_scores([set()], [set(), set()])

@@ -316,3 +316,13 @@ def test_what_cannot_be_asked():
     wrong = Forward.closed(forward.embed, lambda e, mask, text: e.sum((1, 2)))
     with pytest.raises(DataError, match=r"must be \(texts, classes\)"):
         d_y_x(wrong, tokens, mask)
+
+
+def test_a_gradient_that_is_no_number_is_named_by_its_row():
+    def steep(embedded, mask, text):
+        height = embedded.sum((1, 2))
+        height[text == 1] += (embedded - embedded.detach())[text == 1].sqrt().sum((1, 2))
+        return height.sigmoid()[:, None]
+
+    with pytest.raises(DataError, match="row 1 has a gradient that is not a finite number"):
+        g_y_x(Forward.closed(Bag().embedding, steep), *batch_of([4, 3]))

@@ -167,6 +167,31 @@ def test_what_is_forgotten_is_not_followed(monkeypatch, dtype, memory):
         )
 
 
+def test_states_whose_adjoints_have_all_vanished_are_left_at_once(monkeypatch):
+    lstm = torch.nn.LSTM(3, 4, batch_first=True).double()
+    with torch.no_grad():
+        for parameter in lstm.parameters():
+            parameter *= 1e-40
+        lstm.bias_ih_l0[4:8] = -1000.0  # nothing of a cell is kept
+    embedded, start = torch.randn(2, 60, 3, dtype=torch.float64), torch.randn(60, 2, 4, dtype=torch.float64)
+    read = recurrent.run(lstm, embedded, torch.ones(2, 60, dtype=torch.bool), keep_gates=True)
+    followed = [i for i, _, _ in recurrent._adjoints(read, start, 50, 54)]
+    assert followed == list(range(53, 53 - len(followed), -1))
+    assert len(followed) < 54
+    whole, part = (recurrent.adjoint_norms([read], start, *span) for span in ((0, 60), (50, 54)))
+    torch.testing.assert_close(part, whole[50:54])
+    monkeypatch.setattr(recurrent, "CHECK_EVERY", 10**9)
+    torch.testing.assert_close(part, recurrent.adjoint_norms([read], start, 50, 54), rtol=1e-12, atol=1e-300)
+
+
+def test_what_is_no_number_has_neither_vanished_nor_converged():
+    nan, nothing = torch.full((2, 1, 3), torch.nan), torch.zeros(2, 1, 3)
+    assert recurrent._vanished(nothing, nothing, from_end=True) == 2
+    assert recurrent._vanished(nan, nothing, from_end=True) == 0
+    assert recurrent._converged((nothing, nothing), (nothing[0], nothing[0]), from_end=True) == 2
+    assert recurrent._converged((nan, nothing), (nothing[0], nothing[0]), from_end=True) == 0
+
+
 def count(function, counted):
     def counting(*args, **kwargs):
         counted.append(function(*args, **kwargs))

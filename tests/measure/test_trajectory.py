@@ -73,6 +73,12 @@ def test_estimate_of_xi_reads_the_same_curve():
     assert estimate.low <= estimate.value <= estimate.high
 
 
+def test_xi_of_one_text_has_no_interval():
+    curve, performance = np.array([[0.1, 0.3], [0.6, 0.8]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    estimate = contextualised_estimate([np.array([0.4, 0.2])], [curve], [performance], groups=[7, 7])
+    assert (estimate.value, estimate.low, estimate.high, estimate.n) == (1.0, 1.0, 1.0, 1)
+
+
 def test_refusals():
     with pytest.raises(DataError, match="must be"):
         maximum_over_steps([1.0, 2.0], [0, 1])

@@ -143,3 +143,8 @@ def test_benjamini_hochberg_of_nothing():
     assert benjamini_hochberg([]).shape == (0,)
     with pytest.raises(DataError, match=r"\[0, 1\]"):
         benjamini_hochberg([1.2])
+
+
+def test_every_value_has_its_group():
+    with pytest.raises(DataError, match="3 values but 2 groups"):
+        bootstrap_mean([1.0, 2.0, 3.0], groups=[0, 1])

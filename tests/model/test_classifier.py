@@ -1,5 +1,7 @@
+import inspect
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from heedful.data.tokens import BOS, EOS, EncodedSplit
 from heedful.errors import ConfigError
 from heedful.model.attention import SCORERS
 from heedful.model.classifier import AttentionClassifier, lexical_probe, log_odds, nll, predict
+from heedful.model.encoder import build_encoder
 
 VOCABULARY, CLASSES = 23, 3
 ENCODERS = ("embedding", "affine", "lstm", "bilstm", "transformer")
@@ -127,6 +130,13 @@ def test_log_odds_do_not_saturate():
     assert log_odds(torch.tensor([[60.0]]), torch.tensor([1])).item() == 60.0
     three = log_odds(torch.tensor([[60.0, 0.0, 0.0]]), torch.tensor([0]))
     assert math.isclose(three.item(), 60 - math.log(2), rel_tol=1e-6)
+
+
+def test_parts_that_there_are_not_are_refused():
+    with pytest.raises(ConfigError, match=r"model\.scorer 'cosine' is not one of mlp, additive, dot"):
+        AttentionClassifier(small(scorer="cosine"), 30, 2)
+    with pytest.raises(ConfigError, match="encoder 'gru' is not one of embedding, affine, lstm, bilstm, transformer"):
+        inspect.unwrap(build_encoder)(SimpleNamespace(encoder="gru"))  # under pytest jaxtyping would speak first
 
 
 def test_one_class_is_refused():

@@ -14,7 +14,7 @@ from heedful.data.synthetic import generated_pairs
 from heedful.errors import DataError
 from heedful.measure.alignment import alignment_scores, chance_aer, links_from_attention
 from heedful.model.lexicon import count_table, ibm_model_1, translation_table
-from heedful.model.tally import Tally, table_cells, table_of
+from heedful.model.tally import MOST, Tally, table_cells, table_of
 
 sentences = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=11)
@@ -204,6 +204,8 @@ def test_bad_input():
         count_table([[5]], [[0]], source_size=3)
     with pytest.raises(DataError, match="source sentence 0 is empty"):
         count_table([[]], [[0]])
+    with pytest.raises(DataError, match="2,097,152 target types; a table has room for fewer than 2,097,152"):
+        table_cells(Ids.of([[0]]), Ids.of([[0]]), 1, MOST)
 
 
 def test_empty_tables():

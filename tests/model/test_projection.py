@@ -1,5 +1,8 @@
 """The simplex maps: known values, the entmax package, masks, gradients."""
 
+import itertools
+from fractions import Fraction
+
 import entmax as peer
 import numpy as np
 import pytest
@@ -101,6 +104,56 @@ def test_kernel_is_the_peers_map(alpha: float, n: int, scale: float, ties: bool,
 def test_a_score_exactly_at_the_threshold_does_not_keep_sparsemax_forever(scores: tuple[float, ...]) -> None:
     z = torch.tensor(scores, dtype=torch.float64)
     assert_close(P.sparsemax(z), peer.sparsemax(z, dim=-1), atol=1e-12, rtol=0)
+
+
+def by_sorting(z: list[Fraction]) -> list[float]:
+    """Sparsemax in fractions: the highest k scores, for the largest k whose last still lies above its threshold."""
+    total, tau = Fraction(-1), Fraction(0)
+    for k, score in enumerate(sorted(z, reverse=True), start=1):
+        total += score
+        tau = total / k if score > total / k else tau
+    return [float(max(score - tau, Fraction(0))) for score in z]
+
+
+EXTREME = [0.0, -0.0, 5e-324, -1e-310, 1e-16, -0.1, 0.2, -0.3, 1 / 3, 1.0, -1.0, 1e8, 1e16, -1e16, 1e38, -1e300, 1e308]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@settings(max_examples=60, deadline=None)
+@given(scores=st.lists(st.sampled_from(EXTREME), min_size=1, max_size=9), lam=st.sampled_from([0.0, 0.9, -7.0]))
+def test_extreme_and_tied_scores_are_solved_exactly(dtype: torch.dtype, scores: list[float], lam: float) -> None:
+    largest = torch.finfo(dtype).max / 2
+    z = torch.tensor(scores, dtype=torch.float64).clamp(-largest, largest).to(dtype)
+    exact = by_sorting([Fraction(x) * Fraction(1 / (1 - lam)) for x in z.tolist()])
+    close = {"atol": 1e-6 if dtype == torch.float32 else 1e-14, "rtol": 0}
+    assert_close(P.sparsegen(z, lam), torch.tensor(exact, dtype=dtype), **close)
+    for alpha in (1.5, 1.3, 4.0):
+        p = P.entmax(z, alpha)
+        assert_close(p.sum(), torch.tensor(1.0, dtype=dtype), **close)
+        assert (p[z == z.max()] == p.max()).all()
+
+
+@pytest.mark.parametrize("digits", [3, 7, 10])
+def test_all_small_rows_of_tied_scores(digits: int) -> None:
+    """Every row of five of these scores, many of which lie exactly at the threshold."""
+    rows = list(itertools.product([0, 1, 2, 4], repeat=5))
+    exact = [by_sorting([Fraction(-k, digits) for k in row]) for row in rows]
+    z = -torch.tensor(rows, dtype=torch.float64) / digits
+    assert_close(P.sparsemax(z), torch.tensor(exact, dtype=torch.float64), atol=1e-15, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_alpha_just_above_one_is_softmax_and_a_huge_one_the_highest(dtype: torch.dtype) -> None:
+    z = torch.tensor([2.0, 1.0, 0.0, -3.0], dtype=dtype)
+    assert_close(P.entmax(z, 1 + 1e-8), P.softmax(z), atol=1e-6, rtol=0)
+    assert P.entmax(z, 1e300).tolist() == [1, 0, 0, 0]
+
+
+def test_the_map_under_transforms_is_the_map() -> None:
+    z = random_scores(T, L)
+    for projection in (P.sparsemax, P.entmax15):
+        assert_close(torch.func.vjp(projection, z)[0], projection(z))
+        assert_close(torch.func.jacrev(projection)(z), torch.autograd.functional.jacobian(projection, z))
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(P.sparsemax, peer.sparsemax), (P.entmax15, peer.entmax15)])

@@ -39,6 +39,17 @@ def test_equals_torchs_lstm_there_and_back(dtype, tolerance):
     assert found[4][PAD].eq(0).all()
 
 
+def test_without_a_padding_word_every_embedding_learns():
+    embedding, lstm = nn.Embedding(V, E).double(), layer()[1]
+    words = torch.arange(V)[None]
+    wanted, found = (
+        torch.autograd.grad(outputs.square().sum(), embedding.weight)[0]
+        for outputs in (lstm(embedding(words))[0], read_words(lstm, embedding, words)[0])
+    )
+    assert_close(found, wanted)
+    assert found.ne(0).all()
+
+
 def test_gradients():
     embedding, lstm = layer()
     words = torch.randint(0, V, (2, 4))

@@ -15,14 +15,14 @@ import torch
 from heedful.config import ModelConfig
 from heedful.data.batch import collate
 from heedful.data.jain_wallace import prepare
-from heedful.data.tokens import EncodedSplit
+from heedful.data.tokens import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.measure.importance import g_y_x
 from heedful.model.classifier import AttentionClassifier
 from heedful.model.forward import classifier_forward
 from heedful.papers.experiment import Lab
 from heedful.papers.ledger import judge
-from heedful.papers.meister2021 import adversaries, beyond, correlations, entropies, statistics
+from heedful.papers.meister2021 import adversaries, beyond, correlations, entropies, statistics, training
 from heedful.papers.meister2021.attacks import Attacked, attacked, attacks
 from heedful.papers.meister2021.budgets import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.claims import CLAIMS
@@ -32,6 +32,7 @@ from heedful.papers.meister2021.reading import numbers, of, on_axis, over_ceilin
 from heedful.papers.meister2021.training import (
     Trained,
     answers,
+    build,
     chosen_texts,
     load_base,
     trained_and_measured,
@@ -226,6 +227,15 @@ def test_the_models_are_those_of_the_appendix():
     assert set(quick["sst"].grid) <= set(GRID) == set(BUDGETS["paper"].corpora[0].grid)
     assert all(quick[data].whole for data in ("sst", "20news-sport"))
     assert all(corpus.seeds >= 5 for corpus in quick.values())
+
+
+def test_words_that_have_a_vector_start_there(monkeypatch: pytest.MonkeyPatch):
+    config, vocabulary = ModelConfig(3, hidden=4, scorer_hidden=2), Vocabulary.build([["so", "good", "so"]], 1)
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    monkeypatch.setattr(training, "word_vectors", lambda words: (np.array([5, 4]), values))
+    plain, drawn = (build(config, vocabulary, vectors, 7).embedding.weight for vectors in (False, True))
+    assert drawn[[5, 4]].tolist() == values.tolist()
+    assert torch.equal(drawn[:4], plain[:4])
 
 
 def answer_of(entropy: float) -> dict[str, Any]:

@@ -95,6 +95,20 @@ def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypa
     assert "version 1" in reasons["figure7"]
 
 
+def test_a_stale_result_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def figure4():
+        return reproduce("snell2021", ["figure4"], budget="smoke", results=tmp_path, work=tmp_path)[0]
+
+    first, now = figure4(), paper("snell2021")
+    assert figure4() == first
+    newer = tuple(replace(e, version=e.version + 1) for e in now.experiments)
+    monkeypatch.setattr(module, "paper", lambda key: replace(now, experiments=newer))
+    again = figure4()
+    assert again.version == first.version + 1
+    assert again.finding == first.finding
+    assert Result.load(place(tmp_path, "snell2021", "smoke", "figure4")) == again
+
+
 def test_the_ledger_has_every_claim_and_computes_its_verdicts(reproduced: Reproduced):
     entries = {entry.claim.id: entry for entry in claims(results=reproduced.results)}
     for letter, count in (("S", 18), ("M", 7), ("L", 11)):

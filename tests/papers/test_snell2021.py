@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +9,16 @@ from heedful.config import TranslatorConfig
 from heedful.data.batch import Batch, copying_batches
 from heedful.data.synthetic import stream_numbers
 from heedful.data.tokens import BOS, EOS
+from heedful.errors import ConfigError
 from heedful.measure.agreement import agreement
 from heedful.model.classifier import AttentionClassifier
 from heedful.papers.experiment import Lab
+from heedful.papers.published import published_table
 from heedful.papers.results import Result, place
-from heedful.papers.snell2021 import copying, keyword, linear, worked
+from heedful.papers.snell2021 import agreements, copying, keyword, learning, linear, trends, worked
 from heedful.papers.snell2021.agreements import FORMS, measured
 from heedful.papers.snell2021.statistics import statistics
-from heedful.papers.snell2021.studies import study_of
+from heedful.papers.snell2021.studies import Corpus, corpora, study_of
 from heedful.papers.snell2021.trends import _from_peak
 from heedful.studies.analysis import Recordings
 from heedful.studies.result import StudyResult
@@ -148,6 +151,68 @@ def test_training_texts_and_kendall_are_measured_too(reproduced: Reproduced):
     assert tau.random == 0
     assert all(-1 <= row.estimate.value <= 1 for row in tau.agreements)
     assert B != A
+
+
+def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reproduced, tmp_path: Path):
+    whole = measured(lab(reproduced), "polarity")
+    root = lab(reproduced).study(study_of("polarity", "smoke")).root
+    shutil.copytree(root, tmp_path / root.name)
+    path = tmp_path / root.name / "agreements-validation-agreement.json"
+    path.write_text(path.read_text().replace("0.", "1.", 1))
+    said: list[dict] = []
+    again = measured(Lab("smoke", tmp_path, device="cpu", on_progress=said.append), "polarity")
+    assert again == whole
+    assert [line["model"] for line in said] == ["polarity"]
+    assert f"{path} was damaged" in said[0]["notice"]
+    assert path.with_name(f"{path.name}.damaged-1").exists()
+
+
+def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
+    lines = (*corpora("smoke", "classification"), Corpus("Yelp", None))
+    for module in (agreements, trends):
+        monkeypatch.setattr(module, "corpora", lambda budget, task=None: lines)
+    finding = agreements.find_table(lab(reproduced), "5")
+    names = [row.name for row in finding.tables[0].rows]
+    assert names[-1] == "Yelp (not measured: we have no copy)"
+    assert sum("Yelp" in name for name in names) == 1
+    printed = finding.tables[0].rows[-1].cells
+    assert all(cell.measured is None for cell in printed)
+    table = published_table("snell2021", "5")
+    assert [cell.published for cell in printed] == [
+        table.get(("Yelp", column), (None, False))[0] for column in FORMS["5"].columns
+    ]
+    for find in (trends.find_rise_and_fall, trends.find_between_seeds):
+        assert [row.name for row in find(lab(reproduced)).tables[0].rows] == ["rotten-tomatoes", "polarity"]
+
+
+class Canned(Lab):
+    """A room in which every second head has learned."""
+
+    def compute(self, units):
+        def answer(unit):
+            learned = int(unit.name.split("-")[-1]) % 2 == 0
+            steps, accuracy = ([0, 2], [0.1, 1.0]) if learned else ([0, 2, 4], [0.1, 0.2, 0.3])
+            return {"steps": steps, "accuracy": accuracy, "learned": 2 if learned else None}
+
+        return {unit.name: answer(unit) for unit in units}
+
+
+def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned():
+    finding = learning.find_figure6(Canned("smoke", Path("nowhere")))
+    assert "Of 3 single heads 2 learned within 4 steps." in finding.notes
+    assert "Only 1 bad heads were found, so that one stands in several places of an all-bad model." in finding.notes
+    lines = {line.label: line for line in finding.figures[0].panels[0].lines}
+    assert (lines["one good 0"].x, lines["one good 0"].y) == ((0.0, 2.0, 4.0), (0.1, 1.0, 1.0))
+    assert (lines["one good 1"].x, lines["one good 1"].y) == ((0.0, 2.0, 4.0), (0.1, 0.2, 0.3))
+    assert finding.value("share learned, one good").value == 0.5
+    drawn = learning._combinations([100, 102], [101], copying.BUDGETS["smoke"])
+    assert drawn["all-bad"] == [[101, 101]] * 2
+    assert all(first in (100, 102) and rest == [101] for first, *rest in drawn["one-good"])
+
+
+def test_a_budget_that_there_is_not():
+    with pytest.raises(ConfigError, match="budget 'huge' is not one of smoke, quick, paper"):
+        study_of("sst", "huge")
 
 
 def test_a_probe_stands_first_under_cross(reproduced: Reproduced):

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.corpus import EMPTY
 from heedful.data.tokens import BOS, EOS, EncodedSplit, Vocabulary
+from heedful.errors import DataError
 from heedful.files import without_nan
 from heedful.measure.association import dominance, even_tokens, token_classes
 from heedful.papers.experiment import Lab
-from heedful.papers.finding import Finding
+from heedful.papers.finding import Cell, Finding
 from heedful.papers.published import published_accuracies
 from heedful.papers.results import Result, place
 from heedful.papers.sunlu2020 import flow
@@ -20,10 +22,11 @@ from heedful.papers.sunlu2020.accuracies import statistics
 from heedful.papers.sunlu2020.answers import lowest_class, p_over_seeds, per_seed
 from heedful.papers.sunlu2020.budgets import BUDGETS, KINDS, LARGE, MODERATE, SCALES
 from heedful.papers.sunlu2020.claims import CLAIMS
-from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, NO_CLASS, Sample, Texts, read_texts
+from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, NO_CLASS, Sample, Texts, open_corpus, read_texts, whole_splits
 from heedful.papers.sunlu2020.experiments import EXPERIMENTS
 from heedful.papers.sunlu2020.scores import summarise, token_scores
 from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_and_score
+from heedful.papers.sunlu2020.weights import _five
 from heedful.papers.units import read
 from heedful.typed import content, from_mapping
 from tests.papers.conftest import Reproduced
@@ -55,6 +58,31 @@ def test_texts_have_no_ends_and_every_token_its_class():
     for name, label in (("negative", 0), ("positive", 1), ("neutral", NEUTRAL_CLASS), ("none", NO_CLASS)):
         assert ((names == name) == (texts.token_class == label)).all()
     assert texts.frequency.sum() == len(texts.train.ids)
+
+
+def test_a_corpus_without_a_test_set_is_divided_anew():
+    corpus = replace(open_corpus("polarity"), name="20news-sport", test=EMPTY)
+    divided = whole_splits(corpus)
+    parts = divided.train, divided.validation, divided.test
+    whole = len(corpus.train) + len(corpus.validation)
+    assert [len(part) for part in parts[:2]] == [round(0.64 * whole), round(0.16 * whole)]
+    pairs = sorted(pair for part in parts for pair in zip(part.texts, part.labels, strict=True))
+    assert pairs == sorted(
+        pair for part in (corpus.train, corpus.validation) for pair in zip(part.texts, part.labels, strict=True)
+    )
+
+
+def test_sentence_pairs_have_no_polarity():
+    with pytest.raises(DataError, match="copy-vocab holds sentence pairs; polarity is of texts with labels"):
+        open_corpus("copy-vocab")
+
+
+def test_a_class_without_tokens_in_some_seed_has_no_quartiles():
+    one, other = (Order("polarity", "DP", 10.0, seed, sample=SMALL, recipe=QUICKLY) for seed in (0, 1))
+    numbers = [0.0, 1.0, 2.0, 3.0, 4.0, 2.0]
+    answers = {order: {"weights": {"neutral": {"alpha": numbers}, "positive": {"alpha": []}}} for order in (one, other)}
+    assert [cell.measured.value for cell in _five(answers, (one, other), "neutral", "alpha")] == numbers
+    assert _five(answers, (one, other), "positive", "alpha") == (Cell(),) * 6
 
 
 def test_three_labels_have_tokens_of_their_own():

@@ -1,12 +1,15 @@
 """Answers of long work: found again, or computed again where they are damaged."""
 
+import io
 import json
 
 import pytest
+import torch
 
-from heedful.errors import DamagedError
-from heedful.papers import units
+from heedful.errors import DamagedError, DataError
+from heedful.papers import units, worker
 from heedful.papers.units import Unit, check_beside, compute, is_beside, read, save, write_beside
+from heedful.seals import write_sealed
 
 
 @pytest.fixture
@@ -51,6 +54,28 @@ def test_what_a_unit_makes_beside_its_answer(tmp_path, computed):
     assert computed == ["a", "a"]
     assert "weights was damaged (its checksum is another): set aside as weights.damaged-1" in said[0]["notice"]
     assert not is_beside("weights", weights, said.append)
+
+
+def test_a_sealed_file_without_an_answer_is_damaged(tmp_path):
+    write_sealed(tmp_path / "a.json", {"answer": [1]})
+    with pytest.raises(DamagedError, match="it has no answer"):
+        read(tmp_path / "a.json")
+
+
+def refused(*, x, device, report):
+    raise DataError(f"{x} is refused")
+
+
+def test_an_error_of_ours_in_a_worker_is_one_line(tmp_path, monkeypatch, capsys):
+    order = {"name": "a", "function": f"{__name__}:refused", "arguments": {"x": 1}, "out": str(tmp_path / "a.json")}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(order) + "\n" + json.dumps(order) + "\n"))
+    threads = torch.get_num_threads()
+    try:
+        assert worker.main(["cpu"]) == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert json.loads(capsys.readouterr().out) == {"model": "a", "error": "1 is refused"}
+    assert not (tmp_path / "a.json").exists()
 
 
 def test_an_answer_from_before_checksums_is_read_as_it_is(tmp_path):

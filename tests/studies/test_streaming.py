@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful import api
+from heedful.data import pieces
 from heedful.data.corpus import Corpus, Split
 from heedful.data.ids import Ids
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
-from heedful.data.streamed import streamed
+from heedful.data.streamed import is_large, streamed
 from heedful.data.synthetic import stream_pairs
 from heedful.data.words import TokenRules, tokenise
 from heedful.errors import ConfigError, DataError
@@ -172,7 +173,20 @@ def test_a_side_that_ends_early(parallel):
         count_streamed(of(parallel), Settings(jobs=1, rows=30))
 
 
-def test_what_cannot_be_streamed():
+def test_a_line_longer_than_any_sentence(parallel, monkeypatch):
+    monkeypatch.setattr(pieces, "LONGEST", 10)
+    with pytest.raises(DataError, match=r"a\.de:1: this line has more than 10 bytes; give one sentence a line"):
+        count_streamed(of(parallel), Settings(jobs=1))
+
+
+def test_a_name_that_no_file_can_have_is_not_large():
+    assert not is_large("x" * 5000, None, 0)
+
+
+def test_what_cannot_be_streamed(tmp_path):
+    (tmp_path / "a.txt").write_text("ein Hund\n")
+    with pytest.raises(DataError, match=r"a\.txt: this format is not read piece by piece; give \.csv"):
+        streamed(tmp_path / "a.txt", task="translation", first=None, second=None)
     with pytest.raises(ConfigError, match="only files"):
         api.preflight("copy-vocab", stream=True)
     with pytest.raises(ConfigError, match="max_types is 0; it must be 1 or more"):

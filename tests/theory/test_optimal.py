@@ -194,8 +194,25 @@ def test_clear_errors():
         optimal_attention(gamma, state, np.array([0, 1, V]))
     with pytest.raises(ConfigError, match=r"tolerance of 0\.0 nats"):
         optimal_attention(gamma, state, target, tolerance=0.0)
+    with pytest.raises(DataError, match=r"word 0 has logits beyond ±1e\+50"):
+        optimal_attention(1e300 * gamma, state, target)
     with pytest.raises(DataError, match="word 0 has logits that are not finite"):
         optimal_attention(np.full_like(gamma, np.inf), state, target)
     unchecked = inspect.unwrap(optimal_attention)  # under pytest jaxtyping would speak first
     with pytest.raises(DataError, match=r"gamma_state \(2, 7\), .* do not go with gamma \(3, 5, 7\)"):
         unchecked(gamma, state[:2], target)
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e3, 1e49])
+def test_a_gap_that_rounding_keeps_open_is_said(scale):
+    best = optimal_attention(*random_problem(n=7, scale=scale), tolerance=1e-100)
+    assert np.array_equal(best.converged, best.gap <= 1e-100)
+    assert not best.converged.all() or scale < 1
+    np.testing.assert_allclose(best.alpha.sum(axis=1), 1)
+    assert scale > 1e3 or best.gap.max() < 1e-12 * scale
+
+
+def test_equal_logits_have_nothing_to_choose():
+    best = optimal_attention(np.full((1, L, V), 1e50), np.zeros((1, V)), np.array([3]))
+    assert best.converged.all()
+    np.testing.assert_allclose(best.alpha, 1 / L)

@@ -6,6 +6,7 @@ to take training up again at any step.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import overload
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.subwords import EncodedPairs
-from heedful.data.synthetic import LENGTH, stream_numbers
+from heedful.data.synthetic import CHUNK, LENGTH, stream_numbers
 from heedful.data.tokens import BOS, EOS, PAD, EncodedSplit
 from heedful.errors import DataError
 
@@ -95,7 +96,7 @@ def training_batches(
 ) -> Iterator[Batch] | Iterator[PairBatch]:
     """Batches for ever, from step `start` on; step s has the same batch whether or not training was interrupted."""
     lengths = sort_key(split)
-    per_epoch = -(-len(split) // batch_size)
+    per_epoch = max(1, -(-len(split) // batch_size))
     step = start
     while True:
         epoch, first = divmod(step, per_epoch)
@@ -135,8 +136,10 @@ def copying_batches(task: str, batch_size: int, *, seed: int = 0, device: Device
     """
     real = torch.ones(batch_size, LENGTH + 1, dtype=torch.bool, device=device)
     begin, end = (torch.full((batch_size, 1), token, device=device) for token in (BOS, EOS))
-    for sources, targets in stream_numbers(task, seed=seed):
-        x, y = (torch.from_numpy(side.astype(np.int64) + EOS).to(device) for side in (sources, targets))
+    stream = stream_numbers(task, seed=seed)
+    while drawn := tuple(islice(stream, -(-batch_size // CHUNK))):  # enough for one batch or more
+        sides = map(np.concatenate, zip(*drawn, strict=True))
+        x, y = (torch.from_numpy(side.astype(np.int64) + EOS).to(device) for side in sides)
         for i in range(0, len(x) - batch_size + 1, batch_size):
             source, target = x[i : i + batch_size], y[i : i + batch_size]
             yield PairBatch(

@@ -45,10 +45,6 @@ class Chunk:
             first, second = texts_and_names(table, self.of.first, self.of.second)
         return first, second, table.lines
 
-    def where(self, line: int) -> str:
-        """The place of a row, as errors name it."""
-        return f"{self.of.path}:{line}" if self.of.unit == "line" else f"{self.of.path}: row {line}"
-
     def _table(self) -> Table:
         if isinstance(self.first, bytes):
             return json_table(self.of, self.first, self.start)

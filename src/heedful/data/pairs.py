@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import read_lines
-from heedful.data.readers import MISSING, Table
+from heedful.data.readers import MISSING, Table, shown
 from heedful.errors import DataError
 
 SOURCE_NAMES = ("source", "src", "source_text", "sentence1", "input", "de")
@@ -161,7 +161,9 @@ def _languages(table: Table) -> dict[str, list[Any]]:
     values = table.columns["translation"]
     for i, value in enumerate(values):
         if not isinstance(value, dict):
-            raise DataError(f"{table.where(i)}: column 'translation' holds {value!r}, not one sentence per language")
+            raise DataError(
+                f"{table.where(i)}: column 'translation' holds {shown(value)}, not one sentence per language"
+            )
     names = list(dict.fromkeys(language for value in values for language in value))
     return {name: [value.get(name, MISSING) for value in values] for name in names}
 

@@ -94,8 +94,11 @@ def stream_pairs(name: str, *, seed: int = 0) -> Iterator[Example]:
     """
     _task(name, "translation")
     if name == "toy-de-en":
-        yield from (Example(pair.german, pair.english, pair.alignment) for pair in sentence_pairs(seed))
-        return
+        return (Example(pair.german, pair.english, pair.alignment) for pair in sentence_pairs(seed))
+    return _number_pairs(name, seed)
+
+
+def _number_pairs(name: str, seed: int) -> Iterator[Example]:
     order = permutation() if name == "permute" else np.arange(LENGTH)
     alignment = Alignment.of((int(source), target) for target, source in enumerate(order))
     spelt = [str(number) for number in range(2 * LENGTH + 1)]

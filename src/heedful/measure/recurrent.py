@@ -220,13 +220,13 @@ def _converged(states: tuple[Tensor, Tensor], wholes: tuple[Tensor, Tensor], *, 
     differs = torch.zeros(len(states[0]), dtype=torch.bool, device=states[0].device)
     for state, whole in zip(states, wholes, strict=True):
         tolerance = 4 * torch.finfo(state.dtype).eps * max(1.0, float(whole.abs().max()))
-        differs |= (state - whole).abs().amax((1, 2)) > tolerance
+        differs |= ~((state - whole).abs().amax((1, 2)) <= tolerance)  # NaN differs
     return _run_of_false(differs, from_end)
 
 
 def _vanished(dh: Tensor, dc: Tensor, *, from_end: bool) -> int:
     size = torch.maximum(dh.abs().amax((1, 2)), dc.abs().amax((1, 2)))
-    return _run_of_false(size >= torch.finfo(dh.dtype).tiny, from_end)
+    return _run_of_false(~(size < torch.finfo(dh.dtype).tiny), from_end)  # NaN has not vanished
 
 
 def _run_of_false(flags: Tensor, from_end: bool) -> int:

@@ -229,14 +229,19 @@ def _multiply(p: Tensor, g: Tensor, alpha: float, scale: float) -> Tensor:
 
 
 def plain_entmax(scores: Tensor, mask: Tensor | None, alpha: float, scale: float = 1.0) -> Tensor:
-    """The entmax package's map: what a GPU runs, and what the compiled kernel is tested against."""
-    z = _masked(scores, mask) * scale
+    """The entmax package's map: what a GPU runs, and what the compiled kernel is tested against.
+
+    Only differences of scores matter, so the highest is taken off first: bisection looks for τ between max z − 1 and
+    max z, which beyond 2²⁴ are one float32. It is done in float64, where an α just above 1 is not yet 1.
+    """
+    z = _masked(scores, mask)
+    z = (z - z.amax(-1, keepdim=True)) * scale
     if alpha == 2:
         p = peer.sparsemax(z, dim=-1)
     elif alpha == 1.5:
         p = peer.entmax15(z, dim=-1)
     else:
-        p = peer.entmax_bisect(z, alpha, dim=-1)
+        p = peer.entmax_bisect(z.double(), alpha, dim=-1).to(z.dtype)
     return cast(Tensor, p)
 
 

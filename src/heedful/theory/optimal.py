@@ -15,6 +15,7 @@ BOUNDARY = 0.99  # how much of the way to 0 a weight may go in one step
 DRIFT = 1e3  # how many times larger or smaller than t/α may λ become
 STEEPEST = 0.9  # how steep the far end of a step may be, as a share of its beginning
 SHORTEST = 1e-12  # a shorter step is none
+FINEST, LARGEST = 1e-100, 1e50  # beyond these a tolerance or a logit leaves no room for what is computed from it
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,8 @@ def optimal_attention(
     >>> best.alpha.round(6), best.converged
     (array([[0. , 0.5, 0.5]]), array([ True]))
     """
-    if not tolerance > 0:
-        raise ConfigError(f"a tolerance of {tolerance} nats cannot be reached; it must be above 0")
+    if not tolerance >= FINEST:
+        raise ConfigError(f"a tolerance of {tolerance} nats cannot be reached; it must be {FINEST:g} or more")
     N, L, V = gamma.shape
     keep = np.ones((N, L), dtype=np.bool_) if mask is None else mask
     if (gamma_state.shape, target.shape, keep.shape) != ((N, V), (N,), (N, L)):
@@ -75,6 +76,10 @@ def optimal_attention(
         rows = gamma[n, keep[n]].astype(np.float64)
         if not (np.isfinite(rows).all() and np.isfinite(gamma_state[n]).all()):
             raise DataError(f"word {n} has logits that are not finite; its loss has no optimum to look for")
+        if max(np.abs(rows).max(), np.abs(gamma_state[n]).max()) > LARGEST:
+            raise DataError(
+                f"word {n} has logits beyond ±{LARGEST:g}, as no model gives them; check where they come from"
+            )
         problem = _Problem(rows - rows[:, target[n], None], gamma_state[n] - np.float64(gamma_state[n, target[n]]))
         point, iterations[n] = _minimise(problem, tolerance, max_iterations)
         alpha[n, keep[n]], loss[n], gap[n] = point.alpha, point.loss, point.gap
@@ -127,9 +132,12 @@ class _Point(NamedTuple):
 
 
 def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
-    """Follow ∇ℒ = λ + ν1, α∘λ = t as t falls, from uniform α; on that path the gap is at most L·t."""
+    """Follow ∇ℒ = λ + ν1, α∘λ = t as t falls, from uniform α; on that path the gap is at most L·t.
+
+    The point of the smallest gap is given: past what rounding allows the gap can grow again.
+    """
     L = len(problem.gamma)
-    point = problem.at(np.full(L, 1 / L))
+    best = point = problem.at(np.full(L, 1 / L))
     lam = np.full(L, point.gap)
     t = CENTRING * point.gap / L
     iterations = 0
@@ -143,7 +151,8 @@ def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple
         lam = np.clip(lam + min(1.0, BOUNDARY * _room(lam, step_lam)) * step_lam, centre / DRIFT, centre * DRIFT)
         t = CENTRING * max(float(point.alpha @ lam), tolerance) / L
         iterations += 1
-    return point, iterations
+        best = point if point.gap < best.gap else best
+    return best, iterations
 
 
 def _newton(

@@ -10,7 +10,6 @@ from typing import Any
 
 from heedful.budgets import study_preset
 from heedful.config import ProxyConfig, StudyConfig, TrainConfig
-from heedful.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,7 @@ def study_of(data: str, budget: str) -> StudyConfig:
         return replace(preset, train_sample=8)
     if budget == "quick":
         return replace(preset, seeds=(0, 1, 2, 3, 4), **(_QUICK.get(data) or _LONG))
-    if budget == "paper":
-        return replace(preset, seeds=(0, 1, 2, 3, 4, 5), train_sample=1000)
-    raise ConfigError(f"budget {budget!r} is not one of smoke, quick, paper")
+    return replace(preset, seeds=(0, 1, 2, 3, 4, 5), train_sample=1000)
 
 
 def _train(steps: int, *at: int, batch_size: int = 32) -> TrainConfig:
