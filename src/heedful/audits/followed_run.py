@@ -87,7 +87,7 @@ class FollowedRun:
         earlier = [] if not self.result_path.exists() else [s for s in self.result().steps if s.step < step]
         kept = {s.step for s in earlier}
         for path in self.folder.trace_folder().glob("*.parquet"):
-            if path.stem.isdigit() and int(path.stem) not in kept:
+            if path.stem.isdecimal() and int(path.stem) not in kept:
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
         trace = self.trace()

@@ -15,10 +15,12 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.papers.units import save
+from heedful.studies.answers import answering
 
 
 def main(arguments: list[str]) -> int:
     """Work through the orders; an error of ours is one JSON line, exit code 2."""
+    answer = answering()
     torch.set_num_threads(1)
     device = choose_device(arguments[0])
     for line in sys.stdin:
@@ -26,7 +28,7 @@ def main(arguments: list[str]) -> int:
         module, function = order["function"].split(":")
 
         def report(progress: dict[str, Any], name: str = order["name"]) -> None:
-            print(json.dumps({"model": name, **progress}), flush=True)
+            answer({"model": name, **progress})
 
         try:
             compute = getattr(importlib.import_module(module), function)

@@ -162,7 +162,7 @@ def _models_on_disk(each: FoundRun) -> Iterator[tuple[Row, Path]]:
     elif each.record.kind == "study":
         for folder in sorted((each.root / "models").glob("*")):
             kind, _, seed = folder.name.rpartition("-")
-            if folder.is_dir() and seed.isdigit():
+            if folder.is_dir() and seed.isdecimal():
                 yield {"model": folder.name, "kind": kind, "seed": int(seed)}, folder
 
 
@@ -174,7 +174,7 @@ def _trace(found: Sequence[FoundRun], schema: pa.Schema) -> ds.Dataset:
         for model, folder in _models_on_disk(each):
             for split, name in (("validation", "trace"), ("train", "trace-train")):
                 for path in sorted((folder / name).glob("*.parquet")):
-                    if not path.stem.isdigit():
+                    if not path.stem.isdecimal():
                         continue
                     here = (
                         (ds.field("run") == each.record.run)

@@ -47,7 +47,7 @@ class ModelFolder:
     def state_steps(self) -> list[int]:
         """Steps with a checkpoint to go on from, whole or not."""
         found = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
-        return sorted(int(name) for name in found if name.isdigit())
+        return sorted(int(name) for name in found if name.isdecimal())
 
     def drop_state(self, step: int) -> None:
         """Remove the checkpoint of a step; the weights that training ended with stay."""

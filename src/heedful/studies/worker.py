@@ -5,17 +5,17 @@ to train come in on standard input, progress goes out on standard output, one JS
 `studies.pool`, it ends with the process that started it.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.studies import classification, translation
+from heedful.studies.answers import answering
 from heedful.studies.run import ModelKind, ModelSpec, Run
 from heedful.studies.training import Job, Report
 
@@ -39,11 +39,8 @@ def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Repo
 def main(arguments: list[str]) -> int:
     """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
     run, device = Run(Path(arguments[0])), arguments[1]
+    report = answering()
     torch.set_num_threads(1)
-
-    def report(line: dict[str, Any]) -> None:
-        print(json.dumps(line), flush=True)
-
     for order in sys.stdin:
         kind, seed = order.split()
         assert kind in get_args(ModelKind)

@@ -9,9 +9,9 @@ import os
 import queue
 import sys
 import threading
-from typing import Any
 
 from heedful.errors import HeedfulError
+from heedful.studies.answers import answering
 from heedful.sweeps.order import Order, carry_out
 
 
@@ -19,8 +19,7 @@ def main() -> int:
     """Carry out orders until there are no more; an error of ours is one line, and the next order may come."""
     orders: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     busy = threading.Event()
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints must not stand among the answers
+    report = answering()
 
     def listen() -> None:
         for line in sys.stdin:
@@ -29,9 +28,6 @@ def main() -> int:
         if busy.is_set():
             os._exit(3)
         orders.put(None)
-
-    def report(line: dict[str, Any]) -> None:
-        print(json.dumps(line), file=answers, flush=True)
 
     threading.Thread(target=listen, daemon=True).start()
     while (line := orders.get()) is not None:

@@ -52,7 +52,7 @@ class Trace:
     def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None) -> None:
         self.folder, self._checksums = folder, dict(checksums or {})
         names = map(Path, checksums) if checksums else folder.glob("*.parquet")
-        self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in names if p.stem.isdigit()))
+        self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in names if p.stem.isdecimal()))
         if not self.steps:
             raise RunError(f"{folder}: no recorded steps; the run has not got that far")
 
