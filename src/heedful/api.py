@@ -1,5 +1,6 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -341,7 +342,10 @@ def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
     from heedful.data.readers import format_of
     from heedful.data.streamed import is_large
 
-    files = isinstance(data, str | Path) and (target is not None or format_of(Path(data)) is not None)
-    if not files and (asked or implied):
+    wanted = asked or implied
+    files = isinstance(data, str | Path) and (
+        target is not None or format_of(Path(data)) is not None or (wanted and os.path.isfile(data))
+    )
+    if not files and wanted:
         raise ConfigError(f"only files are counted piece by piece, not {label_of(data)!r}; leave out --stream")
     return files and (asked if asked is not None else implied or is_large(data, target, LARGE))

@@ -2,13 +2,15 @@
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.words import PLAIN, TokenRules
+from heedful.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,27 @@ class Corpus:
                 content = text.encode("utf-8", "surrogatepass")
                 sha.update(b"%d %d " % (label, len(content)) + content)
         return sha.hexdigest()
+
+
+_SPELLINGS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test",),
+}
+
+
+def splits_by_name(splits: Mapping[str, Any]) -> dict[str, str]:
+    """Which of a dataset's splits is for training, which for validation and which for the test, where there are any.
+
+    >>> splits_by_name({"test": ..., "training": ..., "dev": ...})
+    {'train': 'training', 'validation': 'dev', 'test': 'test'}
+    """
+    found = {split: next(filter(splits.__contains__, names), None) for split, names in _SPELLINGS.items()}
+    if found["train"] is None:
+        raise DataError(
+            f"the dataset has no split 'train', only {', '.join(map(repr, splits))}; pass one of them alone"
+        )
+    return {split: name for split, name in found.items() if name is not None}
 
 
 def stratified_order(labels: Sequence[int] | NDArray[np.int64], seed: int) -> NDArray[np.int64]:

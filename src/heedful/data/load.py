@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from heedful.data.catalog import CATALOG, nearest, open_corpus
 from heedful.data.columns import Examples, class_indices, class_names, examples
-from heedful.data.corpus import EMPTY, Corpus, Split, divide
+from heedful.data.corpus import EMPTY, Corpus, Split, divide, splits_by_name
 from heedful.data.readers import SUFFIXES, Table, format_of, read_table
 from heedful.errors import DataError
 from heedful.files import usable
@@ -121,26 +121,11 @@ def _repeated(train: Split, validation: Split) -> list[str]:
     return said + ([f"{shared:,} validation texts are also in training; they are kept"] if shared else [])
 
 
-_SPLIT_NAMES = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "val", "dev"),
-    "test": ("test",),
-}
-
-
 def _hub_splits(data: Any, text: str | None, label: str | None) -> dict[str, Examples]:
     if not isinstance(data.column_names, dict):
         return {"train": hub_split(data, "dataset", text, label)}
-    found = {
-        split: next((name for name in names if name in data.column_names), None)
-        for split, names in _SPLIT_NAMES.items()
-    }
-    if found["train"] is None:
-        raise DataError(f"the dataset has no split 'train', only {', '.join(map(repr, data))}; pass one of them alone")
     splits: dict[str, Examples] = {}
-    for split, name in found.items():
-        if name is None:
-            continue
+    for split, name in splits_by_name(data).items():
         if split != "train" and _secret(data[name], label):
             said = f"dataset[{name!r}]: every label is -1, that is secret, so there is no {split} set"
             splits["train"] = replace(splits["train"], decisions=(*splits["train"].decisions, said))

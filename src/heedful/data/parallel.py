@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.alignments import Alignment
-from heedful.data.corpus import stratified_order
+from heedful.data.corpus import splits_by_name, stratified_order
 from heedful.data.pairs import Pairs, pairs_of_files, pairs_of_table
 from heedful.data.readers import Table, format_of, read_table
 from heedful.errors import DataError
@@ -177,20 +177,13 @@ def _read(first: str | Path, second: str | Path | None, columns: tuple[str | Non
 
 def _hub(data: Any, columns: tuple[str | None, str | None], drop: bool) -> dict[str, Pairs]:
     splits: Mapping[str, Any] = data if isinstance(data.column_names, dict) else {"train": data}
-    names = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
     found = {}
-    for split, spellings in names.items():
-        name = next((spelling for spelling in spellings if spelling in splits), None)
-        if name is not None:
-            rows = splits[name]
-            table = Table(
-                f"dataset[{name!r}]", {c: list(rows[c]) for c in rows.column_names}, list(range(rows.num_rows)), "row"
-            )
-            found[split] = pairs_of_table(table, *columns, drop_numerical=drop)
-    if "train" not in found:
-        raise DataError(
-            f"the dataset has no split 'train', only {', '.join(map(repr, splits))}; pass one of them alone"
+    for split, name in splits_by_name(splits).items():
+        rows = splits[name]
+        table = Table(
+            f"dataset[{name!r}]", {c: list(rows[c]) for c in rows.column_names}, list(range(rows.num_rows)), "row"
         )
+        found[split] = pairs_of_table(table, *columns, drop_numerical=drop)
     return found
 
 
