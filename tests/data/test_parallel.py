@@ -60,7 +60,7 @@ def test_a_dataset_with_a_translation_column():
     assert corpus.train.sources[0] in GERMAN
     assert (corpus.source_language, corpus.target_language) == ("de", "en")
     assert load_parallel(data, source_column="en", target_column="de").train.targets[0] in GERMAN
-    splits = datasets.DatasetDict({"train": data, "validation": data.select(range(3))})
+    splits = datasets.DatasetDict({"training": data, "validation": data.select(range(3))})
     assert len(load_parallel(splits).validation) == 3
     with pytest.raises(DataError, match=r"there is no column 'dee'.*did you mean 'de'"):
         load_parallel(data, source_column="dee")

@@ -186,7 +186,7 @@ def test_a_name_that_no_file_can_have_is_not_large():
 def test_what_cannot_be_streamed(tmp_path):
     (tmp_path / "a.txt").write_text("ein Hund\n")
     with pytest.raises(DataError, match=r"a\.txt: this format is not read piece by piece; give \.csv"):
-        streamed(tmp_path / "a.txt", task="translation", first=None, second=None)
+        api.preflight(tmp_path / "a.txt", stream=True)
     with pytest.raises(ConfigError, match="only files"):
         api.preflight("copy-vocab", stream=True)
     with pytest.raises(ConfigError, match="max_types is 0; it must be 1 or more"):
