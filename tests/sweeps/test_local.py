@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from heedful.studies.answers import answering
 from heedful.studies.grid import grid_of
 from heedful.sweeps import worker
 from heedful.sweeps.crew import AttemptError
@@ -49,7 +50,8 @@ def test_a_worker_ends_with_what_it_listens_to(order, tmp_path, busy, code):
     def work():
         sys.stdin = orders.open(encoding="utf-8")
         os.dup2(os.open(tmp_path / "answers", os.O_WRONLY | os.O_CREAT), 1)
-        assert worker.main() == 0
+        with answering() as report:
+            assert worker.main(report) == 0
 
     assert in_child(work) == code
     assert "finished" not in (tmp_path / "answers").read_text(encoding="utf-8")

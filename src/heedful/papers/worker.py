@@ -15,12 +15,11 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.papers.units import save
-from heedful.studies.answers import answering
+from heedful.studies.answers import Report, answering
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], answer: Report) -> int:
     """Work through the orders; an error of ours is one JSON line, exit code 2."""
-    answer = answering()
     torch.set_num_threads(1)
     device = choose_device(arguments[0])
     for line in sys.stdin:
@@ -41,4 +40,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with answering() as answer:
+        sys.exit(main(sys.argv[1:], answer))

@@ -2,16 +2,23 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+Report = Callable[[dict[str, Any]], None]
 
-def answering() -> Callable[[dict[str, Any]], None]:
-    """Take standard output for answers alone: what a library prints from now on goes to standard error."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
 
-    def report(line: dict[str, Any]) -> None:
-        print(json.dumps(line), file=answers, flush=True)
+@contextmanager
+def answering() -> Iterator[Report]:
+    """Take standard output for answers alone: what a library prints meanwhile goes to standard error."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
 
-    return report
+        def report(line: dict[str, Any]) -> None:
+            print(json.dumps(line), file=answers, flush=True)
+
+        try:
+            yield report
+        finally:
+            os.dup2(answers.fileno(), 1)

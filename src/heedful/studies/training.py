@@ -17,13 +17,13 @@ from heedful.model.classifier import AttentionClassifier
 from heedful.model.proxy import BagOfWordsProxy
 from heedful.model.train import Standing, train
 from heedful.model.translator import Translator
+from heedful.studies.answers import Report
 from heedful.studies.checkpoints import Checkpoints, Saved
 from heedful.studies.model_folder import ModelFolder
 from heedful.studies.run import ModelSpec, Run
 
 Model = AttentionClassifier | Translator | BagOfWordsProxy
 Batches = Callable[[int], Iterator[Any]]  # from a step on
-Report = Callable[[dict[str, Any]], None]
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
 
 

@@ -15,9 +15,9 @@ import torch
 from heedful.errors import HeedfulError
 from heedful.model.train import choose_device
 from heedful.studies import classification, translation
-from heedful.studies.answers import answering
+from heedful.studies.answers import Report, answering
 from heedful.studies.run import ModelKind, ModelSpec, Run
-from heedful.studies.training import Job, Report
+from heedful.studies.training import Job
 
 
 def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Report = lambda line: None) -> None:
@@ -36,10 +36,9 @@ def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Repo
     job.folder.drop_states()
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], report: Report) -> int:
     """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
     run, device = Run(Path(arguments[0])), arguments[1]
-    report = answering()
     torch.set_num_threads(1)
     for order in sys.stdin:
         kind, seed = order.split()
@@ -55,4 +54,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with answering() as report:
+        sys.exit(main(sys.argv[1:], report))

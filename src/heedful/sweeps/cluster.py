@@ -13,11 +13,12 @@ from heedful.data.open import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError, DataError, HeedfulError, RunError
 from heedful.files import usable
+from heedful.studies.answers import Report
 from heedful.studies.joining import connect, in_words
 from heedful.sweeps.carrying import Arrival
 from heedful.sweeps.crew import AttemptError, as_attempt_error
 from heedful.sweeps.node import NodeOrder, on_node, versions
-from heedful.sweeps.order import Order, Report
+from heedful.sweeps.order import Order
 
 MOST_AT_ONCE = 256  # tasks handed to the cluster at a time, unless asked otherwise
 

@@ -3,7 +3,8 @@
 from typing import Any, Protocol, runtime_checkable
 
 from heedful.errors import HeedfulError
-from heedful.sweeps.order import Order, Report
+from heedful.studies.answers import Report
+from heedful.sweeps.order import Order
 
 
 class AttemptError(HeedfulError):

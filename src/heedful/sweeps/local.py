@@ -8,9 +8,10 @@ import tempfile
 import threading
 from typing import IO, Any
 
+from heedful.studies.answers import Report
 from heedful.studies.orphans import driven, watched
 from heedful.sweeps.crew import AttemptError, as_attempt_error
-from heedful.sweeps.order import Order, Report
+from heedful.sweeps.order import Order
 
 
 class LocalCrew:

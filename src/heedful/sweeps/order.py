@@ -1,7 +1,7 @@
 """One study of a sweep, carried out: the same code on this machine and on any node of a cluster."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,12 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.errors import HeedfulError
 from heedful.reports.page import write_report
 from heedful.seals import check, read_sealed
+from heedful.studies.answers import Report
 from heedful.studies.pool import OnProgress
 from heedful.studies.result import StudyResult
 from heedful.studies.run import ModelSpec, Run
 from heedful.studies.study import run_study
 from heedful.typed import content, digest, from_mapping
-
-Report = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)

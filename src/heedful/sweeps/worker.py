@@ -11,15 +11,14 @@ import sys
 import threading
 
 from heedful.errors import HeedfulError
-from heedful.studies.answers import answering
+from heedful.studies.answers import Report, answering
 from heedful.sweeps.order import Order, carry_out
 
 
-def main() -> int:
+def main(report: Report) -> int:
     """Carry out orders until there are no more; an error of ours is one line, and the next order may come."""
     orders: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     busy = threading.Event()
-    report = answering()
 
     def listen() -> None:
         for line in sys.stdin:
@@ -43,4 +42,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with answering() as report:
+        sys.exit(main(report))

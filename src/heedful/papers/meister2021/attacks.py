@@ -13,7 +13,6 @@ from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS
 from heedful.papers.meister2021.training import (
     WEIGHTS,
-    Report,
     Trained,
     answers,
     build,
@@ -23,6 +22,7 @@ from heedful.papers.meister2021.training import (
     weights_of,
 )
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.typed import from_mapping
 
 Kind = Literal["frozen", "instance", "unfrozen"]

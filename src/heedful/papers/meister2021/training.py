@@ -23,10 +23,10 @@ from heedful.papers.experiment import Lab
 from heedful.papers.meister2021.budgets import BUDGETS, NAMES, Architecture, Corpus, Projection
 from heedful.papers.meister2021.measuring import measure
 from heedful.papers.units import Unit, check_beside, write_beside
+from heedful.studies.answers import Report
 from heedful.typed import content, from_mapping
 
 WEIGHTS = "weights"  # the place of a unit's weights
-Report = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)

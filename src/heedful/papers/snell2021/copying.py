@@ -5,7 +5,7 @@ layer, embeddings N(0, 1), fresh sequences at every step, Adam 1e-3. A run ends 
 or at the budget, fixed beforehand; a run that does not get there is *censored*, not failed for ever.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from heedful.measure.uncertainty import Estimate
 from heedful.model.train import build_optimiser
 from heedful.model.translator import Translator
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.typed import content, from_mapping
 
 # The words of each task, and no others: with 20 types that never occur, copying 40 of 60 words takes about 110 steps
@@ -96,7 +97,7 @@ def learning_curve(
     heads: Sequence[int] | None = None,
     order: int | None = None,
     device: torch.device,
-    report: Callable[[dict[str, Any]], None],
+    report: Report,
 ) -> dict[str, Any]:
     """Token accuracy on held-out sequences every `every` steps until it is learned or `steps` are over.
 

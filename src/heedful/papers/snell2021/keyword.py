@@ -5,7 +5,7 @@ A sequence of 40 words is positive if and only if the word 1 occurs in it, at l*
 position L. The sequences have no `<bos>` or `<eos>`: L is the last word.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ from heedful.data.tokens import EOS
 from heedful.model.classifier import AttentionClassifier, lexical_probe
 from heedful.model.train import train
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.typed import content, from_mapping
 
 HELD_OUT = 1_000_003  # seed of the sequences that γ is measured on
@@ -70,7 +71,7 @@ def follow(
     held_out: int,
     model: Mapping[str, Any],
     device: torch.device,
-    report: Callable[[dict[str, Any]], None],
+    report: Report,
 ) -> dict[str, Any]:
     """Train one uniform model; returns `steps` and the mean γ at each of `PLACES` at each of them."""
     torch.manual_seed(seed)

@@ -6,7 +6,7 @@
 certified by its duality gap; then A(α^opt, β) is measured.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from heedful.model.decode import translate
 from heedful.model.train import train
 from heedful.model.translator import Translator, lexical_probe
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.studies.run import Run
 from heedful.theory.optimal import optimal_attention
 from heedful.typed import content, from_mapping
@@ -66,7 +67,7 @@ def optimal_of_trained(
     sentences: int,
     run: str,
     device: torch.device,
-    report: Callable[[dict[str, Any]], None],
+    report: Report,
 ) -> dict[str, Any]:
     """Train one linear translator on the study's data; compare α^opt with β and with the α that was learned."""
     source, tokeniser = Run(Path(run)), Run(Path(run)).tokeniser()
@@ -98,7 +99,7 @@ def _train(
     config: TrainConfig,
     seed: int,
     device: torch.device,
-    report: Callable[[dict[str, Any]], None],
+    report: Report,
 ) -> None:
     def at_step(step: int, loss: float) -> None:
         report({"step": step, "steps": config.steps, **({} if np.isnan(loss) else {"loss": loss})})

@@ -27,9 +27,10 @@ from heedful.model.classifier import AttentionClassifier, nll
 from heedful.papers.experiment import Lab
 from heedful.papers.finding import Cell, Figure, Finding, Panel, Row, Table, Value
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, read_texts
-from heedful.papers.sunlu2020.training import Order, Recipe, Report, build_model, train_epochs
+from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_epochs
 from heedful.papers.tables import curve, exactly
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.theory.polarity import DotModel, gradients, terms
 from heedful.typed import content, from_mapping
 

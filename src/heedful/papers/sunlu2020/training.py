@@ -21,10 +21,10 @@ from heedful.model.train import train
 from heedful.papers.sunlu2020.data import Sample, Texts, read_texts
 from heedful.papers.sunlu2020.scores import summarise
 from heedful.papers.units import Unit
+from heedful.studies.answers import Report
 from heedful.typed import content, from_mapping
 
 Kind = Literal["DP", "DP-L", "DP-A", "AD", "mean"]
-Report = Callable[[dict[str, Any]], None]
 _ENCODERS: dict[Kind, EncoderName] = {
     "DP": "embedding",
     "DP-L": "lstm",
