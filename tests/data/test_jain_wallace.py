@@ -95,8 +95,8 @@ def test_it_is_the_same_again():
 
 
 def test_sentence_pairs_are_refused():
-    with pytest.raises(DataError, match="toy-de-en holds sentence pairs"):
-        prepare.__wrapped__("toy-de-en")
+    with pytest.raises(DataError, match="copy-permutation holds sentence pairs"):
+        prepare.__wrapped__("copy-permutation")
 
 
 def test_word_vectors_are_those_of_the_words(mirror):
