@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TESTED := demo,hf,ray,track,dev
 
 .PHONY: demo test coverage lint tree docs docs-output dist check-wheel faults bench audit-dependencies screenshots install clean

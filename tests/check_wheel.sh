@@ -7,7 +7,7 @@ constraints=$(realpath "$(dirname "$0")/../constraints.txt")
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 "${PYTHON:-python3}" -m venv "$room/venv"
-"$room/venv/bin/pip" install --quiet --no-compile --disable-pip-version-check --constraint "$constraints" "$wheel"
+"$room/venv/bin/pip" install --quiet --disable-pip-version-check --constraint "$constraints" "$wheel"
 cd "$room"
 unset PYTHONPATH HEEDFUL_DATA
 bin="$room/venv/bin"
