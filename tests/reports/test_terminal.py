@@ -36,3 +36,13 @@ def test_counts_alone_against_gold_alignments(capsys):
     assert (
         "alignment error of counts alone: 50.0% (α^IBM), 25.0% (five iterations of Model 1), 62.5% (position alone)"
     ) in " ".join(capsys.readouterr().out.split())
+
+
+def test_outputs_that_no_word_speaks_for_have_no_rows(capsys):
+    result = run_preflight(generated_texts("keyword", size=60), permutations=19)
+    first, *others = result.outputs
+    mute = [replace(each, most=(), least=()) for each in others]
+    print_preflight(replace(result, outputs=(first, *mute)))
+    assert capsys.readouterr().out.count("│") == 4  # one row of three cells
+    print_preflight(replace(result, outputs=tuple(mute)))
+    assert "no word speaks for an output or against it" in capsys.readouterr().out

@@ -65,12 +65,13 @@ def print_preflight(result: Preflight) -> None:
     """The verdict, the statistic beside its null, and the telling words."""
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
+    told = [each for each in result.outputs if each.most or each.least]
     table = Table(show_header=True)
     for column in ("output", "words that speak for it", "words that speak against it"):
         table.add_column(column)
-    for each in result.outputs[:12]:
+    for each in told[:12]:
         table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
-    console.print(table)
+    console.print(table if told else "no word speaks for an output or against it")
     if result.alignment is not None:
         counted = result.alignment
         console.print(
