@@ -28,9 +28,7 @@ app.command()(sweep.sweep)
 app.command()(runs.runs)
 app.command()(runs.query)
 
-
 _INTERRUPTED = 130  # the exit code that typer gives a command which Ctrl-C stopped
-
 
 Data = Annotated[
     str,
