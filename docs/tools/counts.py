@@ -131,6 +131,7 @@ def count_journeys(package: Path) -> dict[str, Any]:
                 "PYTHONPATH": os.pathsep.join([str(folder / "hook"), str(package.parent)]),
                 "HEEDFUL_COUNTS_SOURCE": f"{package}{os.sep}",
                 "HEEDFUL_COUNTS_LOG": str(log),
+                "OMP_NUM_THREADS": "1",  # threads that wait for a busy core would take minutes
             }
             start = time.monotonic()
             ran = subprocess.run(
