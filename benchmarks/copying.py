@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from heedful.config import TrainConfig, TranslatorConfig
-from heedful.data.batch import PairBatch, copying_batches
-from heedful.data.synthetic import TYPES
-from heedful.data.tokens import EOS
-from heedful.model.train import build_optimiser
-from heedful.model.translator import Translator
+from heedful.data.batching import PairBatch, copying_batches
+from heedful.data.synthetic.tasks import TYPES
+from heedful.data.vocabulary import EOS
+from heedful.models.training import build_optimiser
+from heedful.models.translator import Translator
 
 WIDTH, BATCH, STEPS = 256, 128, 3
 VOCABULARY = EOS + 1 + TYPES

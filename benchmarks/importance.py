@@ -12,12 +12,11 @@ from benchmarks.case import Case, Point
 from captum.attr import FeatureAblation
 from torch import Tensor
 
+from heedful.attribution import importance
+from heedful.attribution.forward import Forward, classifier_forward
+from heedful.attribution.importance import gradient_input, integrated_gradients
 from heedful.config import ModelConfig
-from heedful.measure import importance
-from heedful.measure.importance_captum import gradient_input, integrated_gradients
-from heedful.measure.importance_forward import Forward
-from heedful.model.classifier import AttentionClassifier
-from heedful.model.forward import classifier_forward
+from heedful.models.classifier import AttentionClassifier
 
 MEASURES: list[Callable[[Forward, Tensor, Tensor], importance.Importance]] = [
     importance.g_y_x,

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from benchmarks.case import Case, Point
 
-from heedful.data.ids import Ids
-from heedful.model.lexicon import count_table, ibm_model_1
-from heedful.studies.information import informativeness
+from heedful.data.ragged import Ids
+from heedful.models.lexicon import count_table, ibm_model_1
+from heedful.preflights.information import informativeness
 
 PAIRS, LENGTH, TYPES = 30_000, 15, 8_000
 

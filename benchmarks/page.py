@@ -10,10 +10,9 @@ from pathlib import Path
 from benchmarks.browser import chromium, screen, visit
 from benchmarks.case import Limit
 
-from heedful.budgets import study_preset
-from heedful.config import TrainConfig
+from heedful.config import TrainConfig, study_preset
 from heedful.data.corpus import Corpus, Split
-from heedful.reports.page import write_report
+from heedful.reports.pages import write_report
 from heedful.studies.study import run_study
 
 TEXTS, STEPS, TOKENS = 200, 30, 40

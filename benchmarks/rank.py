@@ -6,7 +6,7 @@ import numpy as np
 from benchmarks.case import Case, Point
 from scipy import stats
 
-from heedful.measure.rank import kendall_tau_b
+from heedful.metrics.rank import kendall_tau_b
 
 
 def cases(quick: bool) -> Iterator[Case]:

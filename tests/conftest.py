@@ -13,17 +13,17 @@ import pytest
 import torch
 from xdist.scheduler import LoadScopeScheduling
 
-from heedful.budgets import study_preset
+from heedful.config import study_preset
 from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.synthetic import stream_pairs
+from heedful.data.synthetic.tasks import stream_pairs
 from heedful.studies.study import run_study
 
 # Tests that share a costly fixture, or one cluster, run in one process. xdist's own mark for this does nothing under
 # pytest 9.2, whose items cannot be renamed.
 TOGETHER = {
-    "tests/papers/test_reproduce.py": "snell2021",
+    "tests/papers/test_reproduction.py": "snell2021",
     "tests/papers/test_snell2021.py": "snell2021",
     "tests/papers/test_meister2021.py": "meister2021",
     "tests/papers/test_sunlu2020.py": "sunlu2020",
@@ -31,7 +31,7 @@ TOGETHER = {
     "tests/studies/test_tracking.py": "tracking",
     "tests/studies/test_translation_study.py": "translation",
     "tests/sweeps/test_places.py": "ray",
-    "tests/studies/test_spreading.py": "ray",
+    "tests/execution/test_parallel_map.py": "ray",
 }
 
 

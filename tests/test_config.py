@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.budgets import study_preset
-from heedful.config import LATER, ModelConfig, ProxyConfig, StudyConfig, TrainConfig, with_overrides
+from heedful.config import LATER, ModelConfig, ProxyConfig, StudyConfig, TrainConfig, study_preset, with_overrides
 from heedful.errors import ConfigError
-from heedful.toml import from_toml, to_toml
-from heedful.typed import digest, from_mapping
+from heedful.storage.serialization import digest, from_mapping, from_toml, to_toml
 
 
 @pytest.mark.parametrize("budget", ["smoke", "quick", "paper"])

@@ -12,20 +12,22 @@ from tests.tree import README, SOURCE, tree
 
 LAYERS = [
     {"errors"},
-    {"files", "markup", "typed"},
-    {"config", "seals", "stored", "toml"},
-    {"budgets"},
-    {"data", "measure"},
-    {"model"},
-    {"theory"},
-    {"trace"},
-    {"studies"},
+    {"html", "storage"},
+    {"config"},
+    {"data"},
+    {"metrics"},
+    {"models"},
+    {"attribution", "theory"},
+    {"execution"},
+    {"tracing"},
+    {"preflights", "studies"},
     {"audits"},
+    {"followed"},
     {"papers"},
-    {"records"},
+    {"runs"},
     {"reports"},
     {"sweeps"},
-    {"api", "asked", "commands", "cli", "doctor", "__init__", "__main__"},
+    {"api", "cli", "__init__", "__main__"},
 ]
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 
@@ -65,10 +67,10 @@ def test_imports_go_one_way(path):
 
 
 def test_a_turned_around_import_is_seen():
-    assert turned_around("measure", "from heedful.model.train import train") == {"model"}
-    assert turned_around("trace", "def f():\n    import heedful.reports.page") == {"reports"}
-    assert turned_around("data", "from heedful.measure.ragged import Ragged") == {"measure"}
-    assert turned_around("studies", "from heedful.trace.store import Trace") == set()
+    assert turned_around("metrics", "from heedful.models.training import train") == {"models"}
+    assert turned_around("trace", "def f():\n    import heedful.reports.pages") == {"reports"}
+    assert turned_around("data", "from heedful.metrics.rank import kendall_tau_b") == {"metrics"}
+    assert turned_around("studies", "from heedful.tracing.store import Trace") == set()
 
 
 def test_measure_and_reports_do_not_know_our_models():
@@ -95,5 +97,5 @@ def test_subpackage_inits_are_empty(room):
 
 
 def test_preflight_and_help_do_not_import_torch():
-    code = "import sys, heedful.cli, heedful.studies.preflight; sys.exit('torch' in sys.modules)"
+    code = "import sys, heedful.cli.main, heedful.preflights.preflight; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from heedful.asked import run_name
+from heedful.api import run_name
 from heedful.data.catalog import check
-from heedful.data.eraser import read_marked
+from heedful.data.corpora.eraser import read_marked
 from heedful.errors import DataError
 from tests.faults.horrors import bomb
 
@@ -132,7 +132,7 @@ def test_an_archive_that_is_damaged_or_a_bomb(tmp_path):
 
 
 def test_pages_of_words_are_made_by_a_template_that_escapes():
-    from heedful.reports import template
+    from heedful.reports import html as template
 
     assert "autoescape=True" in Path(template.__file__).read_text("utf-8")
     for path in (ROOT / "src" / "heedful" / "reports" / "templates").rglob("*"):

@@ -20,7 +20,7 @@ def room_of(path):
     """Where a module lives; the modules that people call are one room."""
     inside = path.relative_to(SOURCE)
     room = inside.parts[0] if len(inside.parts) > 1 else inside.stem
-    return FACE if room in ("api", "asked", "commands", "cli", "doctor", "__init__", "__main__") else room
+    return FACE if room in ("api", "cli", "__init__", "__main__") else room
 
 
 def imports():

@@ -1,4 +1,4 @@
-"""The API reference: a page for the public names, and one for `heedful.measure`, from what is there."""
+"""The API reference: a page for the public names, and one for `heedful.metrics`, from what is there."""
 
 from abc import ABC
 from pathlib import Path
@@ -9,8 +9,8 @@ SOURCE = Path(heedful.__file__).parent
 VERBS = ("preflight", "study", "audit", "reproduce", "claims", "report", "load")
 INTRODUCTION = {
     "api": "# The public names\n\n`import heedful` is quick: each name is imported when it is first used.\n",
-    "measure": (
-        "# Measures of any arrays\n\n`heedful.measure` takes arrays, one row per output word, or a function that runs "
+    "metrics": (
+        "# Measures of any arrays\n\n`heedful.metrics` takes arrays, one row per output word, or a function that runs "
         "a model: never a model of ours. It serves whatever you have trained.\n"
     ),
     "theory": "# What the papers derive\n",
@@ -18,16 +18,16 @@ INTRODUCTION = {
 
 
 def write(folder):
-    """Write `api.md`, `measure.md` and `theory.md` into a folder."""
+    """Write `api.md`, `metrics.md` and `theory.md` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name in heedful.__all__ if name not in ("__version__", "lexicon")]
     verbs = [name for name in VERBS if name in names] + [n for n in names if n[0].islower() and n not in VERBS]
     classes = [name for name in names if name not in verbs]
     parts = ["## Verbs\n", *map(_function, verbs), "## What they give and take\n", *map(_class, classes)]
     _save(folder / "api.md", INTRODUCTION["api"], parts)
-    for room in ("measure", "theory"):
+    for room in ("metrics", "theory"):
         modules = sorted(path.stem for path in (SOURCE / room).glob("*.py") if path.stem != "__init__")
-        parts = [_module(f"heedful.{room}.{name}") for name in modules if name != "compiled"]
+        parts = [_module(f"heedful.{room}.{name}") for name in modules if name != "numba_kernels"]
         _save(folder / f"{room}.md", INTRODUCTION[room], parts)
 
 
@@ -38,7 +38,7 @@ def _function(name):
 def _class(name):
     kind = "autoexception" if name.endswith("Error") else "autoclass"
     home = getattr(heedful, name).__module__
-    elsewhere = "\n   :no-index:" if home.startswith("heedful.measure") else ""  # it has its place among the measures
+    elsewhere = "\n   :no-index:" if home.startswith("heedful.metrics") else ""  # it has its place among the measures
     bases = [base for base in getattr(heedful, name).__mro__[1:-1] if base is not ABC]
     ours = bool(bases) and all(base.__module__.startswith("heedful.") for base in bases)
     shared = "\n   :inherited-members:" if ours and kind == "autoclass" else ""

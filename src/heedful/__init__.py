@@ -22,42 +22,42 @@ if TYPE_CHECKING:
     from heedful.api import runs as runs
     from heedful.api import study as study
     from heedful.api import sweep as sweep
+    from heedful.attribution.interface import Output as Output
+    from heedful.attribution.model_queries import Subject as Subject
+    from heedful.attribution.modules import ModuleNetwork as ModuleNetwork
+    from heedful.attribution.modules import WordReader as WordReader
     from heedful.audits.arrays import audit_arrays as audit_arrays
-    from heedful.audits.asking import Subject as Subject
-    from heedful.audits.following import Recorder as Recorder
-    from heedful.audits.module import ModuleNetwork as ModuleNetwork
-    from heedful.audits.module import WordReader as WordReader
-    from heedful.audits.network import Output as Output
     from heedful.audits.result import AuditResult as AuditResult
-    from heedful.audits.trainer import TraceCallback as TraceCallback
     from heedful.config import ModelConfig as ModelConfig
     from heedful.config import StudyConfig as StudyConfig
     from heedful.config import TrainConfig as TrainConfig
     from heedful.data.corpus import Corpus as Corpus
     from heedful.errors import HeedfulError as HeedfulError
-    from heedful.measure.uncertainty import Estimate as Estimate
-    from heedful.model import lexicon as lexicon
+    from heedful.followed.callbacks import TraceCallback as TraceCallback
+    from heedful.followed.training import Recorder as Recorder
+    from heedful.metrics.statistics import Estimate as Estimate
+    from heedful.models import lexicon as lexicon
     from heedful.studies.result import StudyResult as StudyResult
-    from heedful.studies.swept import SweepResult as SweepResult
-    from heedful.trace.store import Trace as Trace
+    from heedful.sweeps.result import SweepResult as SweepResult
+    from heedful.tracing.store import Trace as Trace
 
 _HOMES = {
     "AuditResult": "heedful.audits.result",
     "Corpus": "heedful.data.corpus",
-    "Estimate": "heedful.measure.uncertainty",
+    "Estimate": "heedful.metrics.statistics",
     "HeedfulError": "heedful.errors",
     "ModelConfig": "heedful.config",
-    "ModuleNetwork": "heedful.audits.module",
-    "Output": "heedful.audits.network",
-    "Recorder": "heedful.audits.following",
+    "ModuleNetwork": "heedful.attribution.modules",
+    "Output": "heedful.attribution.interface",
+    "Recorder": "heedful.followed.training",
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",
-    "Subject": "heedful.audits.asking",
-    "SweepResult": "heedful.studies.swept",
-    "Trace": "heedful.trace.store",
-    "TraceCallback": "heedful.audits.trainer",
+    "Subject": "heedful.attribution.model_queries",
+    "SweepResult": "heedful.sweeps.result",
+    "Trace": "heedful.tracing.store",
+    "TraceCallback": "heedful.followed.callbacks",
     "TrainConfig": "heedful.config",
-    "WordReader": "heedful.audits.module",
+    "WordReader": "heedful.attribution.modules",
     "audit": "heedful.api",
     "audit_arrays": "heedful.audits.arrays",
     "claims": "heedful.api",
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:
 
         return version("heedful")
     if name == "lexicon":
-        return import_module("heedful.model.lexicon")
+        return import_module("heedful.models.lexicon")
     if name not in _HOMES:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,28 +1,123 @@
 """The verbs as Python functions: each does what the command of the same name does."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from heedful.asked import column_settings, label_of, run_name, study_config
+from heedful.config import StudyConfig, TaskName, first_seeds, study_preset, with_overrides
 from heedful.data.corpus import Corpus
-from heedful.data.open import open_data, task_of
+from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heedful.audits.network import Query
+    from heedful.attribution.interface import Query
     from heedful.audits.request import SplitName
     from heedful.audits.result import AuditResult
-    from heedful.papers.ledger import Entry
+    from heedful.execution.parallel_map import Place
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
-    from heedful.records.found import RunList
-    from heedful.records.query import Answer
-    from heedful.studies.preflight import Preflight
+    from heedful.preflights.preflight import Preflight
+    from heedful.runs.index import RunList
+    from heedful.runs.query import Answer
     from heedful.studies.result import StudyResult
-    from heedful.studies.spreading import Place
-    from heedful.studies.swept import SweepResult
+    from heedful.sweeps.result import SweepResult
+
+
+def study_config(
+    data: str,
+    *,
+    budget: str = "quick",
+    seeds: int | tuple[int, ...] | None = None,
+    task: TaskName | None = None,
+    **settings: Any,
+) -> StudyConfig:
+    """The preset of a budget with the given settings changed; a mapping changes only what it names.
+
+    >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
+    ((0, 1, 2), (0, 10, 50, 60))
+    """
+    chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
+    preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
+    return with_overrides(preset, seeds=chosen, **settings)
+
+
+def merged(file: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
+    """The settings of a file, overridden by those given that are not `None`, tables within it likewise.
+
+    >>> merged({"train": {"steps": 9, "batch_size": 2}}, train={"steps": 5}, text=None)
+    {'train': {'steps': 5, 'batch_size': 2}}
+    """
+    both = dict(file or {})
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            value = merged(both.get(key), **value) or None
+        if value is not None:
+            both[key] = value
+    return both
+
+
+def task_named(name: str | None) -> TaskName | None:
+    """A task by its name; an error that lists them where there is no such task.
+
+    >>> task_named("translation")
+    'translation'
+    """
+    for task in get_args(TaskName):
+        if name == task:
+            return task  # type: ignore[no-any-return]
+    if name is not None:
+        raise ConfigError(f"task {name!r} is not one of {', '.join(get_args(TaskName))}")
+    return None
+
+
+def place_named(name: str) -> "Place":
+    """Where work is done, by its name.
+
+    >>> place_named("ray")
+    'ray'
+    """
+    if name == "local":
+        return "local"
+    if name == "ray":
+        return "ray"
+    raise ConfigError(f"--on {name!r} is not one of local, ray")
+
+
+def run_name(data: str) -> str:
+    """A folder name for a corpus or file: its name without folder and endings, and never a way out of the folder.
+
+    >>> run_name("some/where/reviews.csv.gz"), run_name("sst"), run_name("../.."), run_name("a\\0b:c")
+    ('reviews', 'sst', 'study', 'a-b-c')
+    """
+    return re.sub(r"[^\w+&()\[\] -]", "-", Path(data).name.split(".")[0])[:100].strip() or "study"
+
+
+def column_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """What of these settings says how data are read; taken out of them.
+
+    >>> asked = {"text": "review", "words": 5}
+    >>> column_settings(asked), asked
+    ({'text': 'review'}, {'words': 5})
+    """
+    return {
+        key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings
+    }
+
+
+def label_of(thing: Any) -> str:
+    """What a model or data are called: their own name, or of what kind they are.
+
+    >>> label_of("reviews.csv"), label_of([])
+    ('reviews.csv', 'list')
+    """
+    if isinstance(thing, str | Path):
+        return str(thing)
+    named = getattr(getattr(thing, "config", None), "_name_or_path", "") or getattr(thing, "name", "")
+    return str(named) or type(thing).__name__
+
 
 RUNS = Path("runs")
 LARGE = 1 << 28  # bytes of files that preflight counts piece by piece
@@ -50,8 +145,8 @@ def study(
     >>> result = study("reviews.csv", budget="smoke")          # doctest: +SKIP
     >>> result.agreement("A(alpha,beta)").estimate             # doctest: +SKIP
     """
-    from heedful.reports.page import write_report
-    from heedful.studies.progress import show_progress
+    from heedful.execution.progress import show_progress
+    from heedful.reports.pages import write_report
     from heedful.studies.study import run_study
     from heedful.studies.tracking import tracking
 
@@ -114,13 +209,13 @@ def preflight(
     >>> preflight("sms-spam").verdict                          # doctest: +SKIP
     'learnable'
     """
-    from heedful.studies.preflight import run_preflight
+    from heedful.preflights.preflight import run_preflight
 
     target = settings.pop("target", None)
     if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
-        from heedful.data.streamed import streamed
-        from heedful.studies.progress import show_progress
-        from heedful.studies.streaming import MAX_TYPES, Settings, run_streamed
+        from heedful.data.files.chunks import streamed
+        from heedful.execution.progress import show_progress
+        from heedful.preflights.streaming import MAX_TYPES, Settings, run_streamed
 
         task = settings.pop("task", None) or task_of(data, target)
         columns = {"first": settings.pop("text", None), "second": settings.pop("label", None)}
@@ -152,7 +247,7 @@ def report(*runs: Path | str, out: Path | str | None = None, results: Path | str
     >>> report("runs/demo", "runs/longer", out="both.html")    # doctest: +SKIP
     PosixPath('both.html')
     """
-    from heedful.reports.kinds import write_page
+    from heedful.reports.pages import write_page
 
     target = None if out is None else Path(out)
     return write_page([Path(run) for run in runs], out=target, results=Path(results))
@@ -188,11 +283,11 @@ def audit(
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
     """
     from heedful.audits.audit import AuditSettings, free_folder, run_audit
-    from heedful.audits.provenance import Clock
     from heedful.audits.request import open_request
-    from heedful.model.train import choose_device
+    from heedful.execution.progress import show_progress
+    from heedful.models.training import choose_device
     from heedful.reports.audit_page import write_audit_page
-    from heedful.studies.progress import show_progress
+    from heedful.storage.manifest import Clock
 
     clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
     of, on = label_of(model), "its validation texts" if data is None else label_of(data)
@@ -248,8 +343,8 @@ def reproduce(
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """
-    from heedful.papers.reproduce import reproduce as run
-    from heedful.studies.progress import show_progress
+    from heedful.execution.progress import show_progress
+    from heedful.papers.reproduction import reproduce as run
 
     with show_progress(enabled=progress) as (on_progress, on_stage):
         return run(
@@ -288,7 +383,7 @@ def sweep(
 
     >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
     """
-    from heedful.sweeps.start import start_sweep
+    from heedful.sweeps.sweep import start_sweep
 
     folder = Path(out) if out is not None else RUNS / (run_name(str(grid)) if isinstance(grid, str | Path) else "sweep")
     return start_sweep(
@@ -311,7 +406,7 @@ def runs(folder: Path | str = RUNS) -> "RunList":
 
     >>> runs("runs").to_pandas()                               # doctest: +SKIP
     """
-    from heedful.records.found import list_runs
+    from heedful.runs.index import list_runs
 
     return list_runs(folder)
 
@@ -321,26 +416,26 @@ def query(sql: str, folder: Path | str = RUNS) -> "Answer":
 
     >>> query("SELECT run, accuracy FROM runs").to_polars()    # doctest: +SKIP
     """
-    from heedful.records.query import ask
+    from heedful.runs.query import ask
 
     return ask(sql, folder)
 
 
-def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[Entry]":
+def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[LedgerEntry]":
     """The ledger: every claim of the papers, judged by the stored results.
 
     >>> [entry.claim.id for entry in claims(results="nowhere")][:2]
     ['S1', 'S2']
     """
-    from heedful.papers.reproduce import claims as ledger
+    from heedful.papers.reproduction import claims as ledger
 
     return ledger(budget, Path(results))
 
 
 def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
     """Whether files are counted piece by piece: if asked for, or if they are large."""
-    from heedful.data.readers import format_of
-    from heedful.data.streamed import is_large
+    from heedful.data.files.chunks import is_large
+    from heedful.data.files.tables import format_of
 
     wanted = asked or implied
     files = isinstance(data, str | Path) and (

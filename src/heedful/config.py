@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from heedful.errors import ConfigError
-from heedful.typed import LATER, coerce, hints_of, known, short
+from heedful.storage.serialization import LATER, coerce, hints_of, known, short
 
 EncoderName = Literal["embedding", "affine", "lstm", "bilstm", "transformer"]
 ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax15", "entmax"]
@@ -42,7 +42,7 @@ class ModelConfig:
     encoder: EncoderName = "bilstm"
     hidden: int = 256  # per direction
     layers: int = 1
-    scorer: str = "mlp"  # a name in `model.attention.SCORERS`
+    scorer: str = "mlp"  # a name in `models.attention.SCORERS`
     scorer_hidden: int = 256
     scale: float = 1.0  # λ of sunlu2020, Eq. 1: scores are divided by it
     projection: ProjectionName = "softmax"
@@ -236,3 +236,151 @@ def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
+
+
+COPYING = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
+
+
+def study_preset(data: str, budget: str = "quick", task: TaskName = "classification") -> StudyConfig:
+    """The settings of a study of that data within that budget.
+
+    >>> study_preset("sst", "quick").train.steps, study_preset("multi30k", "paper", "translation").subwords
+    (500, 8000)
+    """
+    kind = "copying" if data in COPYING else task
+    if budget not in _PRESETS[kind]:
+        raise ConfigError(f"budget {budget!r} is not one of {', '.join(_PRESETS[kind])}")
+    return StudyConfig(data, task=task, budget=budget, **_PRESETS[kind][budget])  # type: ignore[arg-type]
+
+
+def _proxy(
+    steps: int, every: int, width: int = 256, learning_rate: float = 1.5e-4, batch_size: int = 32
+) -> ProxyConfig:
+    at = tuple(range(0, steps + 1, every))
+    train = TrainConfig(steps=steps, learning_rate=learning_rate, batch_size=batch_size, evaluate_at=at)
+    return ProxyConfig(width=width, train=train)
+
+
+_COPYING = TranslatorConfig(layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0)
+_SMALL_COPYING = TranslatorConfig(
+    embedding=24, hidden=24, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
+)
+
+_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "classification": {
+        "smoke": {
+            "max_train": 256,
+            "max_validation": 48,
+            "max_length": 40,
+            "model": ModelConfig(embedding=24, hidden=16, scorer_hidden=16),
+            "train": TrainConfig(steps=12, learning_rate=1e-2, evaluate_at=(0, 4, 8, 12)),
+            "proxy": _proxy(60, 20, width=32, learning_rate=1e-2),
+        },
+        "quick": {
+            "max_train": 25_000,
+            "max_validation": 1_000,
+            "max_length": 200,
+            "train": TrainConfig(steps=500, evaluate_at=(0, 10, 50, 100, 150, 200, 250, 300, 400, 500)),
+            "proxy": _proxy(4000, 250),
+        },
+        "paper": {"max_validation": 4_000, "seeds": (0, 1, 2, 3, 4)},
+    },
+    "translation": {
+        "smoke": {
+            "max_train": 300,
+            "max_validation": 12,
+            "max_length": 40,
+            "subwords": 300,
+            "translator": TranslatorConfig(embedding=24, hidden=24, layers=1, dropout=0.0),
+            "train": TrainConfig(steps=12, learning_rate=1e-2, evaluate_at=(0, 6, 12)),
+            "proxy": _proxy(60, 20, width=32, learning_rate=1e-2),
+        },
+        "quick": {
+            "max_validation": 160,
+            "max_length": 60,
+            "subwords": 4000,
+            "translator": TranslatorConfig(embedding=128, hidden=128, dropout=0.2),
+            "train": TrainConfig(steps=1500, batch_size=32, evaluate_at=(0, 50, 100, 250, 500, 750, 1000, 1250, 1500)),
+            "proxy": _proxy(3000, 300, width=128, learning_rate=1e-3),
+        },
+        "paper": {
+            "max_length": 100,
+            "train": TrainConfig(
+                steps=19_500, batch_size=16, evaluate_at=(0, 50, 100, 500, 1000, 1500, *range(3500, 19_501, 2000))
+            ),
+            "proxy": _proxy(20_000, 1000),
+        },
+    },
+    "copying": {
+        "smoke": {
+            "source_bos": False,
+            "max_train": 256,
+            "max_validation": 8,
+            "translator": _SMALL_COPYING,
+            "train": TrainConfig(steps=6, batch_size=16, evaluate_at=(0, 3, 6)),
+            "proxy": _proxy(20, 10, width=16),
+        },
+        "quick": {
+            "source_bos": False,
+            "max_validation": 32,
+            "translator": _COPYING,
+            "train": TrainConfig(steps=350, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 351, 50))),
+            "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
+        },
+        "paper": {
+            "source_bos": False,
+            "max_validation": 200,
+            "translator": _COPYING,
+            "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),
+            "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
+            "seeds": tuple(range(20)),
+        },
+    },
+}
+
+
+RESAMPLES = 2000  # of a bootstrap
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """Everything but model and data that decides an audit's result.
+
+    sample: how many texts are drawn, all unless said. include_special: whether words that the tokeniser added are
+    part of explanations. headline: the map that a reader is shown, the last layer's mean unless said. integrated_steps:
+    points on the way of integrated gradients, 0 for none. adversary_steps: of the search for another attention, 0 for
+    none. random_orders: over how many orders of words chance is averaged. chunk: passages measured, and written down,
+    together. examples: how many passages are kept to be looked at.
+
+    >>> AuditSettings(sample=0)
+    Traceback (most recent call last):
+      ...
+    heedful.errors.ConfigError: sample is 0; it must be 1 or more
+    """
+
+    sample: int | None = None
+    seed: int = 0
+    include_special: bool = False
+    headline: str | None = None
+    integrated_steps: int = 50
+    adversary_steps: int = 100
+    random_orders: int = 5
+    chunk: int = 32
+    resamples: int = RESAMPLES
+    examples: int = 50
+
+    def __post_init__(self) -> None:
+        least = {"sample": 1, "random_orders": 1, "chunk": 1, "resamples": 1}
+        for name in (
+            "sample",
+            "seed",
+            "integrated_steps",
+            "adversary_steps",
+            "random_orders",
+            "chunk",
+            "resamples",
+            "examples",
+        ):
+            value, lowest = getattr(self, name), least.get(name, 0)
+            if value is not None and value < lowest:
+                raise ConfigError(f"{name} is {value}; it must be {lowest} or more")

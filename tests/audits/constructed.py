@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from heedful.audits.asking import Subject
-from heedful.audits.module import ModuleNetwork, WordReader
-from heedful.audits.network import Output
-from heedful.audits.passage import Passage
+from heedful.attribution.interface import Output, Passage
+from heedful.attribution.model_queries import Subject
+from heedful.attribution.modules import ModuleNetwork, WordReader
 
 LABELS = ("bad", "good")
 FILLER = tuple(f"w{i}" for i in range(23))

@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from heedful.audits.arrays import audit_arrays
-from heedful.audits.settings import AuditSettings
+from heedful.config import AuditSettings
 from heedful.errors import DataError
-from heedful.measure.agreement import agreement
-from heedful.measure.entropy import normalised_entropy
-from heedful.measure.rank import kendall_tau_b
+from heedful.metrics.agreement import agreement
+from heedful.metrics.entropy import normalised_entropy
+from heedful.metrics.rank import kendall_tau_b
 
 QUICK = AuditSettings(resamples=50)
 

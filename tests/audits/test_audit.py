@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heedful.audits.audit import AuditSettings, free_folder, run_audit
-from heedful.audits.measuring import Examination
+from heedful.audits.audit import AuditSettings, Measurements, free_folder, run_audit
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.records.found import list_runs
+from heedful.runs.index import list_runs
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 QUICK = AuditSettings(integrated_steps=4, adversary_steps=40, random_orders=2, chunk=5, resamples=200)
@@ -86,7 +85,7 @@ def test_a_broken_off_audit_goes_on_where_it_was(tmp_path, monkeypatch):
     some, subject = passages(12), pooled()
     whole = run_audit(subject, some, out=tmp_path / "whole", settings=QUICK)
     measured = []
-    measure = Examination.measure
+    measure = Measurements.measure
 
     def until_the_third(self, chunk, **options):
         if len(measured) == 2:
@@ -94,7 +93,7 @@ def test_a_broken_off_audit_goes_on_where_it_was(tmp_path, monkeypatch):
         measured.append([passage.text for passage in chunk])
         return measure(self, chunk, **options)
 
-    monkeypatch.setattr(Examination, "measure", until_the_third)
+    monkeypatch.setattr(Measurements, "measure", until_the_third)
     with pytest.raises(KeyboardInterrupt):
         run_audit(subject, some, out=tmp_path / "broken", settings=QUICK)
     before = list(measured)
@@ -129,9 +128,9 @@ def test_a_damaged_part_is_measured_anew(tmp_path, monkeypatch):
     changed["part"]["numbers"]["correct"][0] = 0.25
     second.write_text(json.dumps(changed))
     count = []
-    measure = Examination.measure
+    measure = Measurements.measure
     monkeypatch.setattr(
-        Examination, "measure", lambda self, chunk, **o: (count.append(1), measure(self, chunk, **o))[1]
+        Measurements, "measure", lambda self, chunk, **o: (count.append(1), measure(self, chunk, **o))[1]
     )
     assert run_audit(subject, some, out=tmp_path, settings=settings).to_dict() == whole.to_dict()
     assert len(count) == 2

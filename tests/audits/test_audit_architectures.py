@@ -6,11 +6,10 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from heedful.audits.asking import Subject
+from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
+from heedful.attribution.model_queries import Subject
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.hugging_face import open_classifier
 from heedful.audits.result import AuditResult
-from heedful.audits.sequence import open_translator, output_passages
 from heedful.data.alignments import Alignment
 from tests.audits.tiny import CLASSIFIERS, LABELS, PAIRS, SEQUENCES, TEXTS
 

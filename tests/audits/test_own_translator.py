@@ -2,22 +2,22 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.attribution.attention_maps import DELETION, GRADIENT
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.names import DELETION, GRADIENT
-from heedful.audits.own_translator import TranslatorNetwork, open_translator_run
+from heedful.audits.own_models import TranslatorNetwork, open_translator_run
 from heedful.audits.request import open_request
 from heedful.config import TranslatorConfig
-from heedful.data.batch import collate
+from heedful.data.batching import collate
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.model.translator import Translator
-from heedful.studies.run import Run
+from heedful.models.translator import Translator
+from heedful.studies.run_directory import RunDirectory
 
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, resamples=20)
 
 
 def test_a_passage_is_an_output_word_and_reads_as_teacher_forcing_does(smoke_translation_run):
     network, reader, passages, links = open_translator_run(smoke_translation_run)
-    pairs = Run(smoke_translation_run).pairs("validation")
+    pairs = RunDirectory(smoke_translation_run).pairs("validation")
     batch = collate(pairs, np.array([0]))
     output = network.model(batch)
     logits = network.model.read(output.context, output.states)

@@ -1,36 +1,30 @@
+import numpy as np
 import pytest
 
-from heedful.audits.passage import Passage
-from heedful.audits.rationales import marked_words
+from heedful.audits.rationales import marked_percent, plausibility, rationale_of
 from heedful.errors import DataError
+from tests.audits.constructed import passages
 
 
-def passage(*words: str, special: int = 0) -> Passage:
-    n = len(words)
-    return Passage(3, words, tuple(i < special for i in range(n)), tuple(range(n)), tuple(range(n)))
+def test_the_right_words_have_the_best_scores():
+    some = passages(3, lengths=(5,))
+    rationales = {0: [0, 1, 0, 0, 0], 1: [0, 0, 0, 0, 0]}
+    rankings = {"right": [np.array([0.0, 1.0, 0.2, 0.1, 0.3])] * 3, "flat": [np.ones(5)] * 3}
+    found = plausibility(some, rankings, rationales, marked_percent(some, rationales))
+    np.testing.assert_array_equal(found["token f1/right"], [1, np.nan, np.nan])
+    np.testing.assert_array_equal(found["auprc/right"], [1, np.nan, np.nan])
+    assert np.isnan(found["auprc/flat"]).all()
 
 
-def test_words_are_split_and_joined_anew():
-    got = marked_words(
-        passage("[CLS]", "Ugly", "dull-", "ish", "film", special=1), ["ugly", "dull", "-ish", "film"], [0, 0, 1, 0]
-    )
-    assert got.tolist() == [False, True, True, False]
+def test_a_cut_text_keeps_the_first_of_its_rationale():
+    (passage,) = passages(1)
+    with pytest.raises(DataError, match="text 0 has 5 words, but its rationale speaks of 6"):
+        rationale_of(passage, {0: [True] * 6})
+    with pytest.raises(DataError, match="speaks of 4"):
+        rationale_of(passage, {0: [True] * 4})
+    assert rationale_of(passage, {}) is None
 
 
-def test_a_passage_that_was_cut_is_shorter():
-    assert marked_words(passage("a", "dull"), ["a", "dull", "film"], [0, 1, 1]).tolist() == [False, True]
-
-
-def test_control_characters_which_tokenisers_drop_are_passed_over():
-    """One of ERASER's reviews has a control character for an apostrophe."""
-    words, marks = ["i", "don\x12t", "be\u00adlieve", "it"], [0, 1, 0, 1]
-    assert marked_words(passage("i", "don", "t", "believe", "it"), words, marks).tolist() == [0, 1, 1, 0, 1]
-
-
-def test_another_text_is_refused():
-    with pytest.raises(DataError, match="text 3: the passage goes on with 'bright', the marked text with 'dullfilm'"):
-        marked_words(passage("a", "bright"), ["a", "dull", "film"], [0, 1, 1])
-    with pytest.raises(DataError, match="3 words, but 2 say"):
-        marked_words(passage("a"), ["a", "dull", "film"], [0, 1])
-    with pytest.raises(DataError, match="goes on with 'film'"):
-        marked_words(passage("a", "film"), ["a"], [1])
+def test_rationales_without_a_mark_are_an_error():
+    with pytest.raises(DataError, match="none of a text in this audit has a marked word"):
+        marked_percent(passages(1), {0: [False] * 5})

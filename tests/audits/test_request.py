@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
+from heedful.attribution.interface import Passage
 from heedful.audits import request
-from heedful.audits.passage import Passage
 from heedful.audits.request import match_labels, open_request
 from heedful.data.corpus import EMPTY, Corpus, Split
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.errors import ConfigError, DataError
-from heedful.studies.run import Run
+from heedful.studies.run_directory import RunDirectory
 from tests.audits import tiny
 from tests.audits.constructed import pooled
 from tests.conftest import tiny_corpus
@@ -110,7 +110,7 @@ def test_a_subject_made_in_python():
 
 
 def test_a_study_is_audited_on_its_validation_texts_or_on_others(smoke_run):
-    validation = Run(smoke_run).split("validation")
+    validation = RunDirectory(smoke_run).split("validation")
     with open_request(smoke_run, sample=4, seed=1) as asked:
         assert len(asked.passages) == 4
         for passage in asked.passages:

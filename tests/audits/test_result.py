@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
-from heedful.audits.result import AuditResult, Example, LabelCount, Score, Weights, find, score_row
+from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights, find, score_row
 from heedful.errors import ConfigError, MissingExtraError
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 from heedful.studies.result import Question, Verdict
 
 NAN = float("nan")
@@ -32,7 +32,7 @@ def result():
         ),
         contrasts=(),
         verdict=Verdict("It <may> be.", (Question("Is & was?", "unclear", "not asked: <no>"),)),
-        examples=(Example(0, ("a", "<b>"), "yes", None, 0.9, (0.5, 0.5), (Weights("gradient", (0.1, 0.9)),)),),
+        examples=(AuditExample(0, ("a", "<b>"), "yes", None, 0.9, (0.5, 0.5), (Weights("gradient", (0.1, 0.9)),)),),
     )
 
 

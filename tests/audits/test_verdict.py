@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.audits.names import DELETION, EVERYWHERE, RANDOM
+from heedful.attribution.attention_maps import DELETION, EVERYWHERE, RANDOM
 from heedful.audits.result import Contrast, Score
 from heedful.audits.verdict import FAR, FULL_SEARCH, MOVES, above, beyond, judge
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 
 NOTHING = Estimate(float("nan"), float("nan"), float("nan"), 0, 7)
 

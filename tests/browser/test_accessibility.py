@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from heedful.reports.audit_page import write_audit_page
-from heedful.reports.kinds import write_page
-from heedful.reports.page import write_comparison, write_report
+from heedful.reports.pages import write_comparison, write_page, write_report
 from heedful.reports.paper_page import write_paper_report
 from tests.browser.chromium import in_a_browser, leaves_nothing_and_complains_of_nothing, serious_faults, settle, visit
 from tests.reports.audit_example import audit_example
 from tests.reports.test_comparison import beside
-from tests.reports.test_following import RIGHT, follow
+from tests.reports.test_followed_page import RIGHT, follow
 from tests.reports.test_paper_page import CLAIM, RESULTS
 
 pytestmark = in_a_browser

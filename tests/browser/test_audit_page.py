@@ -7,7 +7,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from heedful.audits.names import DELETION, GRADIENT
+from heedful.attribution.attention_maps import DELETION, GRADIENT
 from heedful.reports.audit_page import write_audit_page
 from tests.browser.chromium import (
     by_id,

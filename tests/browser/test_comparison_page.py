@@ -5,9 +5,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from heedful.reports.page import write_comparison
-from heedful.seals import write_sealed
-from heedful.studies.run import Run
+from heedful.reports.pages import write_comparison
+from heedful.storage.checksums import write_sealed
+from heedful.studies.run_directory import RunDirectory
 from tests.browser.chromium import (
     AUDIT,
     SHADES,
@@ -26,7 +26,7 @@ pytestmark = in_a_browser
 @pytest.fixture(scope="module")
 def page(smoke_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("comparison")
-    other = Run(beside(smoke_run, folder))
+    other = RunDirectory(beside(smoke_run, folder))
     write_sealed(other.manifest_path, other.manifest() | {"device": "another"})
     return write_comparison([smoke_run, other.root], folder / "page.html")
 

@@ -4,9 +4,9 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from heedful.reports.page import write_report
+from heedful.reports.pages import write_report
 from tests.browser.chromium import AUDIT, by_id, in_a_browser, settle, titles, visit
-from tests.reports.test_following import RIGHT, follow
+from tests.reports.test_followed_page import RIGHT, follow
 
 pytestmark = in_a_browser
 

@@ -12,9 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from heedful.reports.page import write_report
+from heedful.reports.pages import write_report
 from heedful.studies.result import StudyResult
-from heedful.studies.run import Run
+from heedful.studies.run_directory import RunDirectory
 from tests.browser.chromium import (
     by_id,
     has_no_sideways_scrolling,
@@ -245,8 +245,8 @@ def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
     words = json.loads(path.read_text(encoding="utf-8"))
     words[4 : 4 + len(HOSTILE_WORDS)] = HOSTILE_WORDS
     path.write_text(json.dumps(words), encoding="utf-8")
-    texts = Run(run).words()
-    Run(run).save_words(
+    texts = RunDirectory(run).words()
+    RunDirectory(run).save_words(
         [[HOSTILE_WORDS[(i + j) % len(HOSTILE_WORDS)] for j in range(len(t))] for i, t in enumerate(texts)]
     )
     visit(browser, write_report(run))

@@ -7,7 +7,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from heedful.reports.kinds import write_page
+from heedful.reports.pages import write_page
 from heedful.reports.sweep_page import render_sweep
 from tests.browser.chromium import (
     AUDIT,
@@ -22,7 +22,7 @@ from tests.browser.chromium import (
     visit,
 )
 from tests.reports.audit_example import HOSTILE_WORDS, audit_example
-from tests.reports.test_following import RIGHT, follow
+from tests.reports.test_followed_page import RIGHT, follow
 from tests.reports.test_sweep_page import swept
 
 pytestmark = in_a_browser

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from heedful.reports.page import write_report
+from heedful.reports.pages import write_report
 from tests.browser.chromium import (
     by_id,
     has_no_sideways_scrolling,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.alignments import Alignment, check_alignments, parse_links, read_alignments
-from heedful.data.lines import read_lines
+from heedful.data.files.text_files import read_lines
 from heedful.errors import DataError
 
 MIRROR = Path(os.environ.get("HEEDFUL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

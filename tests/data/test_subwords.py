@@ -16,8 +16,8 @@ from heedful.data.subwords import (
     load_tokeniser,
     train_subwords,
 )
-from heedful.data.synthetic import generated_pairs, stream_pairs
-from heedful.data.tokens import BOS, EOS, UNK
+from heedful.data.synthetic.tasks import generated_pairs, stream_pairs
+from heedful.data.vocabulary import BOS, EOS, UNK
 from heedful.errors import DataError
 
 PAIRS = list(itertools.islice(stream_pairs("toy-de-en", seed=11), 400))

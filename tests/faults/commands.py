@@ -10,8 +10,8 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from heedful.data.synthetic import stream_pairs
-from heedful.studies.lock import LOCK
+from heedful.data.synthetic.tasks import stream_pairs
+from heedful.storage.locks import LOCK
 
 EVERY_STEP = {"HEEDFUL_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
 GRACE = 60.0  # seconds that orphans have to end in

@@ -9,10 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from heedful.config import ModelConfig, StudyConfig, TrainConfig
-from heedful.studies.grid import grid_of, read_grid
+from heedful.storage.serialization import digest, from_mapping, from_toml, to_toml
 from heedful.studies.result import StudyResult
-from heedful.toml import from_toml, to_toml
-from heedful.typed import digest, from_mapping
+from heedful.sweeps.grid import grid_of, read_grid
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
 from tests.faults.mutations import broken, each, values, words

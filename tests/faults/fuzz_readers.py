@@ -9,12 +9,12 @@ from typing import Any
 
 from heedful import api
 from heedful.data.alignments import check_alignments, read_alignments
-from heedful.data.eraser import read_marked
-from heedful.data.load import load
+from heedful.data.corpora.eraser import read_marked
+from heedful.data.loading import load
 from heedful.data.parallel import load_parallel
 from heedful.data.subwords import EncodedPairs, load_tokeniser
-from heedful.data.tokens import EncodedSplit, Vocabulary
-from heedful.studies.preflight import run_preflight
+from heedful.data.vocabulary import EncodedSplit, Vocabulary
+from heedful.preflights.preflight import run_preflight
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
 from tests.faults.mutations import aligned, broken, each, marked, mutated, tables, values

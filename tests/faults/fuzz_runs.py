@@ -10,12 +10,12 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from heedful import api
-from heedful.audits.followed_run import FollowedRun
-from heedful.budgets import study_preset
+from heedful.config import study_preset
+from heedful.followed.result import FollowedDirectory
 from heedful.studies.result import StudyResult
-from heedful.studies.run import Run
+from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
-from heedful.studies.tokens import token_table
+from heedful.studies.token_table import token_table
 from tests.conftest import tiny_corpus
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
@@ -49,12 +49,12 @@ def fuzz(rounds: int, run: Path | None = None) -> Tally:
 
 
 def _read(tally: Tally, what: str, folder: Path) -> None:
-    run = Run(folder)
+    run = RunDirectory(folder)
     tally.attempt(f"{what}: settings", run.config)
     tally.attempt(f"{what}: result", lambda: StudyResult.load(run.result_path))
     tally.attempt(f"{what}: report", lambda: api.report(folder, out=folder.parent / "page.html"))
     tally.attempt(f"{what}: tokens", lambda: token_table(folder))
-    tally.attempt(f"{what}: followed", lambda: FollowedRun(folder).probe())
+    tally.attempt(f"{what}: followed", lambda: FollowedDirectory(folder).probe())
 
 
 def _harms(content: bytes) -> st.SearchStrategy[Harm]:

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from heedful.files import write_json, write_text
-from heedful.studies.study import source_commit
+from heedful.storage.atomic_files import write_json, write_text
+from heedful.storage.manifest import source_commit
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = ROOT / "results" / "reliability.json"

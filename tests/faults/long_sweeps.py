@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from heedful.sweeps.start import _written, start_sweep
+from heedful.sweeps.sweep import _written, start_sweep
 from tests.faults.ledger import record
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews

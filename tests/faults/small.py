@@ -15,8 +15,8 @@ from heedful.config import ModelConfig, ProxyConfig, StudyConfig, TrainConfig, T
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.studies.checkpoints import SETTING
-from heedful.studies.pool import train_all
 from heedful.studies.study import run_study
+from heedful.studies.training import train_all
 from heedful.studies.worker import train_model
 
 _TRAIN = TrainConfig(steps=5, batch_size=4, learning_rate=1e-2, evaluate_at=(0, 2, 5))

@@ -6,10 +6,10 @@ import pytest
 
 from heedful.config import with_overrides
 from heedful.errors import DamagedError, HeedfulError, RunError
-from heedful.reports.page import render_report
-from heedful.studies.mending import damages, is_whole
-from heedful.studies.run import ModelSpec, Run
-from heedful.studies.tokens import token_table
+from heedful.reports.pages import render_report
+from heedful.studies.repair import damages, is_whole
+from heedful.studies.run_directory import ModelSpec, RunDirectory
+from heedful.studies.token_table import token_table
 from tests.conftest import unsealed
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
 from tests.faults.small import TEXTS, die_at_rename, finish
@@ -39,14 +39,14 @@ def run(whole, tmp_path):
 )
 def test_a_finished_run_is_mended(whole, run, kind, harm):
     HARMS[harm](run / kind)
-    assert not is_whole(Run(run))
+    assert not is_whole(RunDirectory(run))
     notices = []
     assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
     assert [n for n in notices if str(run / kind) in n and f"{(run / kind).name}.damaged-1" in n], notices
     assert (run / f"{kind}.damaged-1").exists()
-    assert is_whole(Run(run))
+    assert is_whole(RunDirectory(run))
     if kind != "manifest.json":
-        assert Run(run).manifest()["set_aside"] == notices
+        assert RunDirectory(run).manifest()["set_aside"] == notices
     if kind not in ("manifest.json", "models/proxy-0/done.json"):  # these know how long it took
         assert (run / kind).read_bytes() == (whole / kind).read_bytes()
 
@@ -66,13 +66,13 @@ def test_readers_name_the_damaged_file(run, kind):
     flip(run / kind)
 
     def read_everything():
-        render_report(Run(run))
+        render_report(RunDirectory(run))
         token_table(run, seed=1)
-        Run(run).split("train")
-        Run(run).recorded_splits()
-        Run(run).model(ModelSpec("proxy", 0)).summary()
-        Run(run).model(ModelSpec("attention-only", 0)).trace("train").quantity("alpha", 5)
-        for damage in damages(Run(run)):
+        RunDirectory(run).split("train")
+        RunDirectory(run).recorded_splits()
+        RunDirectory(run).model(ModelSpec("proxy", 0)).summary()
+        RunDirectory(run).model(ModelSpec("attention-only", 0)).trace("train").quantity("alpha", 5)
+        for damage in damages(RunDirectory(run)):
             raise DamagedError(damage.path, damage.why)
 
     with pytest.raises(HeedfulError) as error:
@@ -96,7 +96,7 @@ def test_a_damaged_config_does_not_let_another_study_in(run):
 def test_a_run_from_before_checksums_is_read_as_it_is(whole, run):
     (run / "config.toml").write_text((run / "config.toml").read_text().split("\n", 1)[1])
     (run / "data" / "checksums.json").unlink()
-    assert is_whole(Run(run))
+    assert is_whole(RunDirectory(run))
     assert finish(TEXTS, run) == (whole / "result.json").read_bytes()
 
 
@@ -110,7 +110,7 @@ def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
 def test_a_config_that_is_no_toml_is_written_anew_where_others_know_what_was_asked(whole, run):
     """One from before there were checksums, which nothing but its words can betray."""
     (run / "config.toml").write_text("data = \n")
-    assert not is_whole(Run(run))
+    assert not is_whole(RunDirectory(run))
     notices = []
     assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
     assert notices[0].startswith(f"{run / 'config.toml'} was damaged (")
@@ -133,12 +133,12 @@ def test_a_damaged_config_that_nothing_vouches_for(run):
 def test_data_that_their_checksums_do_not_know(run):
     shutil.copy(run / "data" / "train.parquet", run / "data" / "more.parquet")
     with pytest.raises(DamagedError, match=r"more\.parquet: damaged \(checksums\.json does not know it\)"):
-        Run(run).split("more")
+        RunDirectory(run).split("more")
 
 
 @pytest.mark.parametrize("content", [b'{"step": 0}\n{"step"', b"\xff\n"], ids=["half a line", "no text"])
 def test_metrics_of_a_run_from_before_checksums(run, content):
-    folder = Run(unsealed(run)).model(ModelSpec("standard", 0))
+    folder = RunDirectory(unsealed(run)).model(ModelSpec("standard", 0))
     assert [line["step"] for line in folder.metrics()] == [0, 2, 5]
     (folder.root / "metrics.jsonl").write_bytes(content)
     with pytest.raises(DamagedError, match=rf"metrics\.jsonl: damaged .*; delete {folder.root} and run again"):

@@ -6,7 +6,7 @@ import tempfile
 import pytest
 
 from heedful.errors import DiskFullError
-from heedful.files import is_disk_full, write_text
+from heedful.storage.atomic_files import is_disk_full, write_text
 from tests.faults.small import TEXTS, finish
 
 

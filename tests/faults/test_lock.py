@@ -11,7 +11,7 @@ import time
 import pytest
 
 from heedful.errors import DiskFullError, RunError
-from heedful.studies.lock import LOCK, Holder, held, holder
+from heedful.storage.locks import LOCK, LockHolder, held, holder
 from tests.faults.small import TEXTS, finish, in_child
 
 
@@ -58,8 +58,8 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
 
 
 def test_a_process_elsewhere_is_not_thought_dead():
-    assert not Holder(2**22 + 1, "elsewhere", "then", "heedful").is_dead()
-    assert not Holder(os.getpid(), os.uname().nodename, time.ctime(), "heedful").is_dead()
+    assert not LockHolder(2**22 + 1, "elsewhere", "then", "heedful").is_dead()
+    assert not LockHolder(os.getpid(), os.uname().nodename, time.ctime(), "heedful").is_dead()
 
 
 def test_the_process_of_another_user_is_not_thought_dead(monkeypatch):
@@ -67,7 +67,7 @@ def test_the_process_of_another_user_is_not_thought_dead(monkeypatch):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "kill", refuse)
-    assert not Holder(1, os.uname().nodename, "then", "heedful").is_dead()
+    assert not LockHolder(1, os.uname().nodename, "then", "heedful").is_dead()
 
 
 @pytest.mark.parametrize("place", ["note.txt", "note.txt/run"])
@@ -141,4 +141,4 @@ def test_a_lock_taken_away_while_it_was_waited_for(tmp_path, monkeypatch):
 def test_a_lock_that_does_not_say_whose_it_is(tmp_path):
     with held(tmp_path):
         (tmp_path / LOCK).write_text("[1, 2")
-        assert holder(tmp_path) == Holder(0, "?", "?", "?")
+        assert holder(tmp_path) == LockHolder(0, "?", "?", "?")

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from heedful.errors import TrainingError
-from heedful.studies.pool import work_through
+from heedful.execution.pool import work_through
 
 WORKER = """
     import json, os, signal, sys

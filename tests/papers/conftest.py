@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from heedful.execution import pool
 from heedful.papers import units
-from heedful.papers.reproduce import reproduce
-from heedful.studies import pool, worker
-from heedful.studies.run import ModelSpec, Run
+from heedful.papers.reproduction import reproduce
+from heedful.studies import worker
+from heedful.studies.run_directory import ModelSpec, RunDirectory
 
 
 class Reproduced:
@@ -26,7 +27,7 @@ def _here(module, arguments, orders, *, jobs=None, on_progress=lambda line: None
         if module == worker.__name__:
             run, device = arguments
             kind, seed = order.split()
-            worker.train_model(Run(Path(run)), ModelSpec(kind, int(seed)), device=device, report=on_progress)
+            worker.train_model(RunDirectory(Path(run)), ModelSpec(kind, int(seed)), device=device, report=on_progress)
         else:
             asked, device = json.loads(order), torch.device(arguments[0])
             home, function = asked["function"].split(":")

@@ -12,32 +12,37 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.attribution.forward import classifier_forward
+from heedful.attribution.importance import g_y_x
 from heedful.config import ModelConfig
-from heedful.data.batch import collate
-from heedful.data.jain_wallace import prepare
-from heedful.data.tokens import EncodedSplit, Vocabulary
+from heedful.data.batching import collate
+from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
-from heedful.measure.importance import g_y_x
-from heedful.model.classifier import AttentionClassifier
-from heedful.model.forward import classifier_forward
-from heedful.papers.experiment import Lab
-from heedful.papers.ledger import judge
-from heedful.papers.meister2021 import adversaries, beyond, correlations, entropies, statistics, training
-from heedful.papers.meister2021.attacks import Attacked, attacked, attacks
-from heedful.papers.meister2021.budgets import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
-from heedful.papers.meister2021.claims import CLAIMS
-from heedful.papers.meister2021.experiments import EXPERIMENTS
-from heedful.papers.meister2021.measuring import IMPORTANCES, measure
-from heedful.papers.meister2021.reading import numbers, of, on_axis, over_ceiling, over_seeds, rank_correlation, trend
-from heedful.papers.meister2021.training import (
+from heedful.models.classifier import AttentionClassifier
+from heedful.papers.claims import judge
+from heedful.papers.experiment import Workspace
+from heedful.papers.meister2021 import adversaries
+from heedful.papers.meister2021 import figures as beyond
+from heedful.papers.meister2021 import figures as correlations
+from heedful.papers.meister2021 import models as training
+from heedful.papers.meister2021 import tables as entropies
+from heedful.papers.meister2021 import tables as statistics
+from heedful.papers.meister2021.adversaries import Attacked, attacked, attacks
+from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
+from heedful.papers.meister2021.contents import CLAIMS, EXPERIMENTS
+from heedful.papers.meister2021.data import prepare
+from heedful.papers.meister2021.models import (
+    IMPORTANCES,
     Trained,
     answers,
     build,
     chosen_texts,
     load_base,
+    measure,
     trained_and_measured,
     weights_of,
 )
+from heedful.papers.meister2021.tables import numbers, of, on_axis, over_ceiling, over_seeds, rank_correlation, trend
 from heedful.papers.results import Result, place
 from tests.papers.conftest import Reproduced
 
@@ -53,8 +58,8 @@ def refuse(constant: str) -> None:
     pytest.fail(f"{constant} in JSON")
 
 
-def lab(reproduced: Reproduced) -> Lab:
-    return Lab("smoke", reproduced.work / "meister2021" / "smoke", device="cpu")
+def lab(reproduced: Reproduced) -> Workspace:
+    return Workspace("smoke", reproduced.work / "meister2021" / "smoke", device="cpu")
 
 
 def text_values(answer: dict[str, Any]) -> dict[str, list[float | None]]:
@@ -120,7 +125,7 @@ def test_attention_held_fixed_is_the_importance_of_hidden_states(reproduced_meis
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_unit_is_the_same_again_and_keeps_the_weights_it_measured(tmp_path: Path, architecture):
     kind = Trained(POLARITY, architecture, SPARSEMAX)
-    rooms = [Lab("smoke", tmp_path / name) for name in ("a", "b")]
+    rooms = [Workspace("smoke", tmp_path / name) for name in ("a", "b")]
     units = [kind.unit(1, room) for room in rooms]
     first, second = (trained_and_measured(**u.arguments, **u.places, device=CPU, report=silent) for u in units)
     assert first == second
@@ -188,7 +193,7 @@ def test_an_adversary_is_the_same_again_and_leaves_the_weights_alone(reproduced_
 
 
 def test_lost_weights_are_a_clear_error(tmp_path: Path):
-    unit = Attacked(Trained(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, Lab("smoke", tmp_path))
+    unit = Attacked(Trained(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, Workspace("smoke", tmp_path))
     with pytest.raises(RunError, match=r"\.safetensors: damaged \(it is gone\)"):
         attacked(**unit.arguments, **unit.places, device=CPU, report=silent)
 
@@ -196,7 +201,7 @@ def test_lost_weights_are_a_clear_error(tmp_path: Path):
 def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Reproduced, tmp_path: Path):
     base = Trained(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
     kind, said = Attacked(base, "instance", "jsd", 1.0, 1), []
-    room = Lab("smoke", tmp_path / "work", jobs=1, device="cpu", on_progress=said.append)
+    room = Workspace("smoke", tmp_path / "work", jobs=1, device="cpu", on_progress=said.append)
     made = lab(reproduced_meister).work
     shutil.copytree(made, room.work)
     before, weights = attacks(room, [kind]), weights_of(base.unit(0, room), room)

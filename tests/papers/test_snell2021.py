@@ -6,20 +6,25 @@ import pytest
 import torch
 
 from heedful.config import TranslatorConfig
-from heedful.data.batch import Batch, copying_batches
-from heedful.data.synthetic import stream_numbers
-from heedful.data.tokens import BOS, EOS
+from heedful.data.batching import Batch, copying_batches
+from heedful.data.synthetic.tasks import stream_numbers
+from heedful.data.vocabulary import BOS, EOS
 from heedful.errors import ConfigError
-from heedful.measure.agreement import agreement
-from heedful.model.classifier import AttentionClassifier
-from heedful.papers.experiment import Lab
+from heedful.metrics.agreement import agreement
+from heedful.models.classifier import AttentionClassifier
+from heedful.papers.experiment import Workspace
 from heedful.papers.published import published_table
 from heedful.papers.results import Result, place
-from heedful.papers.snell2021 import agreements, copying, keyword, learning, linear, trends, worked
-from heedful.papers.snell2021.agreements import FORMS, measured
-from heedful.papers.snell2021.statistics import statistics
-from heedful.papers.snell2021.studies import Corpus, corpora, study_of
-from heedful.papers.snell2021.trends import _from_peak
+from heedful.papers.snell2021 import figures as learning
+from heedful.papers.snell2021 import figures as trends
+from heedful.papers.snell2021 import models as copying
+from heedful.papers.snell2021 import models as keyword
+from heedful.papers.snell2021 import models as linear
+from heedful.papers.snell2021 import tables as agreements
+from heedful.papers.snell2021 import theory as worked
+from heedful.papers.snell2021.config import SnellCorpus, corpora, study_of
+from heedful.papers.snell2021.figures import _from_peak
+from heedful.papers.snell2021.tables import FORMS, measured, statistics
 from heedful.studies.analysis import Recordings
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
@@ -28,11 +33,11 @@ TINY = TranslatorConfig(
     embedding=8, hidden=8, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )
 CPU = torch.device("cpu")
-ANYWHERE = Lab("smoke", Path("nowhere"))
+ANYWHERE = Workspace("smoke", Path("nowhere"))
 
 
-def lab(reproduced: Reproduced) -> Lab:
-    return Lab("smoke", reproduced.work / "snell2021" / "smoke", device="cpu")
+def lab(reproduced: Reproduced) -> Workspace:
+    return Workspace("smoke", reproduced.work / "snell2021" / "smoke", device="cpu")
 
 
 def test_figure_1_from_its_own_table():
@@ -64,7 +69,7 @@ def test_copying_batches_are_the_stream_with_its_ends():
 
 
 def test_a_learning_curve_is_the_same_again_and_ends_where_it_is_learned(monkeypatch: pytest.MonkeyPatch):
-    sizes = copying.BUDGETS["smoke"]
+    sizes = copying.COPYING_BUDGETS["smoke"]
     arguments = copying.curve_unit("copy-vocab", 1, sizes).arguments
 
     def curve():
@@ -121,7 +126,7 @@ def test_gamma_is_read_at_the_keyword_and_after_it():
 
 
 def test_keyword_steps_are_dense_at_first():
-    sizes = keyword.BUDGETS["quick"]
+    sizes = keyword.KEYWORD_BUDGETS["quick"]
     assert sizes.evaluate_at[:4] == (0, 2, 4, 6)
     assert sizes.evaluate_at[-2:] == (110, 120)
     assert sizes.early in sizes.evaluate_at
@@ -160,7 +165,7 @@ def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reprodu
     path = tmp_path / root.name / "agreements-validation-agreement.json"
     path.write_text(path.read_text().replace("0.", "1.", 1))
     said: list[dict] = []
-    again = measured(Lab("smoke", tmp_path, device="cpu", on_progress=said.append), "polarity")
+    again = measured(Workspace("smoke", tmp_path, device="cpu", on_progress=said.append), "polarity")
     assert again == whole
     assert [line["model"] for line in said] == ["polarity"]
     assert f"{path} was damaged" in said[0]["notice"]
@@ -168,7 +173,7 @@ def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reprodu
 
 
 def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
-    lines = (*corpora("smoke", "classification"), Corpus("Yelp", None))
+    lines = (*corpora("smoke", "classification"), SnellCorpus("Yelp", None))
     for module in (agreements, trends):
         monkeypatch.setattr(module, "corpora", lambda budget, task=None: lines)
     finding = agreements.find_table(lab(reproduced), "5")
@@ -185,7 +190,7 @@ def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: p
         assert [row.name for row in find(lab(reproduced)).tables[0].rows] == ["rotten-tomatoes", "polarity"]
 
 
-class Canned(Lab):
+class Canned(Workspace):
     """A room in which every second head has learned."""
 
     def compute(self, units):
@@ -205,7 +210,7 @@ def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned():
     assert (lines["one good 0"].x, lines["one good 0"].y) == ((0.0, 2.0, 4.0), (0.1, 1.0, 1.0))
     assert (lines["one good 1"].x, lines["one good 1"].y) == ((0.0, 2.0, 4.0), (0.1, 0.2, 0.3))
     assert finding.value("share learned, one good").value == 0.5
-    drawn = learning._combinations([100, 102], [101], copying.BUDGETS["smoke"])
+    drawn = learning._combinations([100, 102], [101], copying.COPYING_BUDGETS["smoke"])
     assert drawn["all-bad"] == [[101, 101]] * 2
     assert all(first in (100, 102) and rest == [101] for first, *rest in drawn["one-good"])
 
@@ -234,8 +239,8 @@ def test_a_peak_is_read_where_it_was_not_chosen():
 def test_the_linear_translator_is_certified(reproduced: Reproduced):
     room = lab(reproduced)
     study = study_of("toy-de-en", "smoke")
-    sizes = linear.BUDGETS["smoke"]
-    answer = room.compute([linear.unit(0, study, room.study(study), sizes)])["linear-0"]
+    sizes = linear.LINEAR_BUDGETS["smoke"]
+    answer = room.compute([linear.linear_unit(0, study, room.study(study), sizes)])["linear-0"]
     assert answer["gap"] < 1e-6
     assert len(answer["agreement"]) == len(answer["text"])
     assert set(answer["text"]) == {0, 1, 2}

@@ -9,26 +9,31 @@ import pytest
 import torch
 
 from heedful.data.corpus import EMPTY
-from heedful.data.tokens import BOS, EOS, EncodedSplit, Vocabulary
+from heedful.data.vocabulary import BOS, EOS, EncodedSplit, Vocabulary
 from heedful.errors import DataError
-from heedful.files import without_nan
-from heedful.measure.association import dominance, even_tokens, token_classes
-from heedful.papers.experiment import Lab
-from heedful.papers.finding import Cell, Finding
+from heedful.metrics.association import dominance, even_tokens, token_classes
+from heedful.papers.experiment import Workspace
+from heedful.papers.findings import Cell, Finding
 from heedful.papers.published import published_accuracies
 from heedful.papers.results import Result, place
-from heedful.papers.sunlu2020 import flow
-from heedful.papers.sunlu2020.accuracies import statistics
-from heedful.papers.sunlu2020.answers import lowest_class, p_over_seeds, per_seed
-from heedful.papers.sunlu2020.budgets import BUDGETS, KINDS, LARGE, MODERATE, SCALES
-from heedful.papers.sunlu2020.claims import CLAIMS
-from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, NO_CLASS, Sample, Texts, open_corpus, read_texts, whole_splits
-from heedful.papers.sunlu2020.experiments import EXPERIMENTS
-from heedful.papers.sunlu2020.scores import summarise, token_scores
-from heedful.papers.sunlu2020.training import Order, Recipe, build_model, train_and_score
-from heedful.papers.sunlu2020.weights import _five
+from heedful.papers.sunlu2020 import gradient_terms as flow
+from heedful.papers.sunlu2020.config import BUDGETS, KINDS, LARGE, MODERATE, SCALES
+from heedful.papers.sunlu2020.contents import CLAIMS, EXPERIMENTS
+from heedful.papers.sunlu2020.data import (
+    NEUTRAL_CLASS,
+    NO_CLASS,
+    Sample,
+    SunLuTexts,
+    open_corpus,
+    read_texts,
+    whole_splits,
+)
+from heedful.papers.sunlu2020.figures import _five
+from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
+from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
 from heedful.papers.units import read
-from heedful.typed import content, from_mapping
+from heedful.storage.atomic_files import without_nan
+from heedful.storage.serialization import content, from_mapping
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
@@ -37,7 +42,7 @@ QUICKLY = Recipe(epochs=2, batch_size=20, width=7)
 
 
 def trained(**changes):
-    order = replace(Order("polarity", "DP", 10.0, 1, sample=SMALL, recipe=QUICKLY), **changes)
+    order = replace(TrainingJob("polarity", "DP", 10.0, 1, sample=SMALL, recipe=QUICKLY), **changes)
     return train_and_score(**order.unit.arguments, device=CPU, report=lambda line: None)
 
 
@@ -45,7 +50,7 @@ def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
     return Result.load(place(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
 
 
-def answers_of(reproduced_sunlu: Reproduced, orders: list[Order]):
+def answers_of(reproduced_sunlu: Reproduced, orders: list[TrainingJob]):
     folder = reproduced_sunlu.work / "sunlu2020" / "smoke" / "units"
     return {order: read(folder / order.unit.file) for order in orders}
 
@@ -78,7 +83,7 @@ def test_sentence_pairs_have_no_polarity():
 
 
 def test_a_class_without_tokens_in_some_seed_has_no_quartiles():
-    one, other = (Order("polarity", "DP", 10.0, seed, sample=SMALL, recipe=QUICKLY) for seed in (0, 1))
+    one, other = (TrainingJob("polarity", "DP", 10.0, seed, sample=SMALL, recipe=QUICKLY) for seed in (0, 1))
     numbers = [0.0, 1.0, 2.0, 3.0, 4.0, 2.0]
     answers = {order: {"weights": {"neutral": {"alpha": numbers}, "positive": {"alpha": []}}} for order in (one, other)}
     assert [cell.measured.value for cell in _five(answers, (one, other), "neutral", "alpha")] == numbers
@@ -98,7 +103,7 @@ def test_three_labels_have_tokens_of_their_own():
 @pytest.mark.parametrize("kind", [*KINDS, "mean"])
 def test_models_begin_as_the_paper_says(kind):
     texts = read_texts("polarity", SMALL)
-    order = Order("polarity", kind, 10.0, 3)
+    order = TrainingJob("polarity", kind, 10.0, 3)
     model = build_model(order, texts)
     again = build_model(order, texts)
     for one, other in zip(model.parameters(), again.parameters(), strict=True):
@@ -127,7 +132,7 @@ def test_training_is_the_same_again_and_another_with_another_seed():
 
 def test_patience_ends_training_and_the_best_epoch_stands():
     steps = []
-    order = Order("polarity", "DP", 10.0, 0, sample=SMALL, recipe=replace(QUICKLY, epochs=30, patience=3))
+    order = TrainingJob("polarity", "DP", 10.0, 0, sample=SMALL, recipe=replace(QUICKLY, epochs=30, patience=3))
     found = train_and_score(**order.unit.arguments, device=CPU, report=lambda line: steps.append(line["accuracy"]))
     assert found["epochs"] == len(steps) < 30
     assert found["epochs"] - found["best"] == 3
@@ -141,14 +146,14 @@ def test_the_regulariser_keeps_v_and_w_apart():
     assert abs(within["dot"]) < abs(without["dot"])
 
 
-def by_hand() -> tuple[Texts, torch.nn.Module]:
+def by_hand() -> tuple[SunLuTexts, torch.nn.Module]:
     """Tokens 4 and 5 positive, 6 negative, 7 neutral; vectors whose scores one can read off."""
     counts = np.array([[0, 0]] * 4 + [[0, 9], [1, 8], [7, 0], [6, 6]])
     split = EncodedSplit.of([[4, 7], [6, 7, 5, 7]], [1, 0])
     words = ("<pad>", "<unk>", "<bos>", "<eos>", "p", "q", "n", "o")
     classes = np.array([NO_CLASS] * 4 + [1, 1, 0, NEUTRAL_CLASS])
-    texts = Texts(("bad", "good"), Vocabulary(words), split, split, split, counts, classes)
-    model = build_model(Order("polarity", "DP", 2.0, 0, recipe=Recipe(width=2)), texts)
+    texts = SunLuTexts(("bad", "good"), Vocabulary(words), split, split, split, counts, classes)
+    model = build_model(TrainingJob("polarity", "DP", 2.0, 0, recipe=Recipe(width=2)), texts)
     with torch.no_grad():
         model.output.weight[:] = torch.tensor([[1.0, 0.0]])
         model.scorer.context.weight[:] = torch.tensor([[0.0, 2.0]])
@@ -174,7 +179,7 @@ def test_scores_by_hand():
 
 def test_weights_are_in_units_of_the_uniform_one():
     texts, model = by_hand()
-    uniform = build_model(Order("polarity", "mean", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
+    uniform = build_model(TrainingJob("polarity", "mean", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
     found = summarise(uniform, texts)["weights"]
     assert found["negative"]["alpha"] == [0.25] * 6
     assert found["positive"]["alpha"] == pytest.approx([0.25, 0.3125, 0.375, 0.4375, 0.5, 0.375])  # 1/4 and 1/2
@@ -187,7 +192,7 @@ def test_weights_are_in_units_of_the_uniform_one():
 
 def test_an_lstm_has_means_over_training_places():
     texts, _ = by_hand()
-    model = build_model(Order("polarity", "DP-L", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
+    model = build_model(TrainingJob("polarity", "DP-L", 2.0, 0, recipe=Recipe(width=2)), texts).eval()
     scores = token_scores(model, texts)
     assert np.isnan(scores.score[:4]).all()
     assert not np.isnan(scores.score[4:]).any()
@@ -199,7 +204,7 @@ def test_effect_size_and_test_over_seeds():
     assert np.isnan(dominance([], [1.0]))
     assert np.isnan(p_over_seeds([1.0]))
     assert p_over_seeds([0.0, 0.0]) == 1
-    order = Order("a", "DP", 1.0, 0)
+    order = TrainingJob("a", "DP", 1.0, 0)
     answers = {order: {"test": None, "classes": {"x": {"d": 0.5}, "y": {"d": -0.5}}}}
     assert np.isnan(per_seed(answers, [order], "test")).all()
     assert lowest_class(answers, [order], "d") == [-0.5]
@@ -208,7 +213,7 @@ def test_effect_size_and_test_over_seeds():
 def test_the_closed_form_is_autograd_of_the_model_itself():
     texts = read_texts("polarity", SMALL)
     for scale in (0.1, 10.0, 1000.0):
-        model = build_model(Order("polarity", "DP", scale, 0, recipe=QUICKLY), texts)
+        model = build_model(TrainingJob("polarity", "DP", scale, 0, recipe=QUICKLY), texts)
         assert flow.off_autograd(model, texts.train) < 1e-10
 
 
@@ -309,7 +314,7 @@ def test_weights_of_figure_5_are_those_of_the_models(reproduced_sunlu: Reproduce
 
 def test_a_lab_that_has_everything_trains_nothing(reproduced_sunlu: Reproduced):
     lines: list[dict] = []
-    lab = Lab("smoke", reproduced_sunlu.work / "sunlu2020" / "smoke", device="cpu", on_progress=lines.append)
+    lab = Workspace("smoke", reproduced_sunlu.work / "sunlu2020" / "smoke", device="cpu", on_progress=lines.append)
     for experiment in EXPERIMENTS:
         assert isinstance(experiment.find(lab), Finding)
     assert lines == []

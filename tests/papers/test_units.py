@@ -9,7 +9,7 @@ import torch
 from heedful.errors import DamagedError, DataError
 from heedful.papers import units, worker
 from heedful.papers.units import Unit, check_beside, compute, is_beside, read, save, write_beside
-from heedful.seals import write_sealed
+from heedful.storage.checksums import write_sealed
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from heedful.audits.names import (
+from heedful.attribution.attention_maps import (
     DELETION,
     EVERYWHERE,
     GRADIENT,
@@ -16,8 +16,8 @@ from heedful.audits.names import (
     ROLLOUT,
     layer_name,
 )
-from heedful.audits.result import AuditResult, Contrast, Example, LabelCount, Score, Weights
-from heedful.measure.uncertainty import Estimate
+from heedful.audits.result import AuditExample, AuditResult, Contrast, LabelCount, Score, Weights
+from heedful.metrics.statistics import Estimate
 from heedful.studies.result import Question, Verdict
 
 LAYERS, HEADS, EXAMPLES = 3, 4, 12
@@ -145,7 +145,7 @@ def _example(i):
     def shares():
         return tuple(draw.dirichlet(np.full(len(words), 0.7)).tolist())
 
-    return Example(
+    return AuditExample(
         text=3 * i,
         words=words,
         output="positive" if i % 2 else "<b>negative</b>",

@@ -5,14 +5,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heedful.audits.followed import FollowedStep, FollowedTraining, StepAgreement
-from heedful.audits.provenance import Clock
 from heedful.audits.result import Contrast
 from heedful.errors import DataError
-from heedful.files import write_json
-from heedful.reports.audit_docs import Story, write_audit_docs
-from heedful.reports.audit_kept import KeptAudit, kept_audit
-from heedful.studies.run import Run
+from heedful.followed.result import FollowedStep, FollowedTraining, StepAgreement
+from heedful.reports.audit_docs import KeptAudit, Story, kept_audit, write_audit_docs
+from heedful.storage.atomic_files import write_json
+from heedful.storage.manifest import Clock
+from heedful.studies.run_directory import RunDirectory
 from tests.reports.audit_example import around, audit_example
 
 
@@ -81,7 +80,7 @@ def test_what_was_not_measured_is_not_drawn(folder):
 
 
 def test_a_study_says_how_its_model_was_trained(folder, smoke_run):
-    config = Run(smoke_run).config()
+    config = RunDirectory(smoke_run).config()
     assert kept_audit(folder / "audit", training=smoke_run).training == {
         "data": config.data,
         "steps": config.train.steps,
@@ -89,7 +88,7 @@ def test_a_study_says_how_its_model_was_trained(folder, smoke_run):
         "rate": config.train.learning_rate,
         "longest": config.max_length,
         "encoder": "bilstm, 24 → 16 in each direction",
-        "texts": Run(smoke_run).data_summary()["train"],
+        "texts": RunDirectory(smoke_run).data_summary()["train"],
     }
 
 

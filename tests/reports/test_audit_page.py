@@ -7,17 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.audits.names import DELETION, HIDDEN, RANDOM
+from heedful.attribution.attention_maps import DELETION, HIDDEN, RANDOM
 from heedful.audits.result import AuditResult, LabelCount
-from heedful.measure.rank import kendall_tau_b
-from heedful.measure.uncertainty import Estimate
-from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
-from heedful.reports.audit_grid import head_grids, largest_tau
+from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import Estimate
 from heedful.reports.audit_page import render_audit, write_audit_page
-from heedful.reports.audit_scores import Scores
-from heedful.reports.audit_sections import another_section, movement_section, order_section, tau_section
-from heedful.reports.audit_shades import STEPS, contrast, shade_css
-from heedful.reports.audit_terminal import print_audit
+from heedful.reports.audit_sections import (
+    Scores,
+    another_section,
+    head_grids,
+    largest_tau,
+    movement_section,
+    order_section,
+    tau_section,
+)
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade_css
+from heedful.reports.terminal import print_audit
 from tests.reports.audit_example import (
     EXAMPLES,
     HEAD_MAPS,
@@ -231,8 +236,8 @@ def test_pictures_have_a_line_for_each_number(result):
 
 
 def test_whiskers_end_where_the_interval_ends():
-    line = Line("a & <b>", (Mark(Estimate(0.2, -0.1, 0.4, 9)), Mark(around(0.0, 0.0), 1)), strong=True)
-    scale = Scale.over([line])
+    line = ChartLine("a & <b>", (ChartMark(Estimate(0.2, -0.1, 0.4, 9)), ChartMark(around(0.0, 0.0), 1)), strong=True)
+    scale = ChartScale.over([line])
     assert (scale.low, scale.high, scale.step) == (-0.1, 0.4, 0.1)
     svg = ElementTree.fromstring(dots_svg("title", [line], scale, references=[(0.3, "asked")]))
     whisker = svg.find("line[@class='whisker m0']")
@@ -248,7 +253,7 @@ def test_whiskers_end_where_the_interval_ends():
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.0), (-1.0, 1.0), (0.0, 0.0003), (-0.02, 0.7), (0.1, 0.100001)])
 def test_scales_hold_what_is_drawn_with_few_ticks(low, high):
-    scale = Scale.over([Line("a", (Mark(Estimate((low + high) / 2, low, high, 9)),))])
+    scale = ChartScale.over([ChartLine("a", (ChartMark(Estimate((low + high) / 2, low, high, 9)),))])
     assert scale.low <= min(low, 0)
     assert scale.high >= max(high, 0)
     assert 2 <= len(scale.ticks()) <= 8

@@ -6,13 +6,22 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import RunError
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 from heedful.reports import comparison
-from heedful.reports.comparison import Side, comparison_payload, open_sides, same_examples
-from heedful.reports.page import render_comparison, write_comparison
-from heedful.reports.sides import Compared, differing, facts, headline, questions
+from heedful.reports.comparison import (
+    Compared,
+    Side,
+    comparison_payload,
+    differing,
+    facts,
+    headline,
+    open_sides,
+    questions,
+    same_examples,
+)
+from heedful.reports.pages import render_comparison, write_comparison
 from heedful.studies.result import StudyResult, Verdict
-from heedful.studies.run import Run
+from heedful.studies.run_directory import RunDirectory
 
 
 def beside(run: Path, folder: Path) -> Path:
@@ -90,9 +99,9 @@ def test_a_model_is_shown_at_its_last_step_before(sides):
 
 
 def test_other_texts_are_not_set_side_by_side(runs, monkeypatch):
-    pair, words = open_sides(runs), Run.words
+    pair, words = open_sides(runs), RunDirectory.words
     other = pair[1].run.root
-    monkeypatch.setattr(Run, "words", lambda run: words(run)[::-1] if run.root == other else words(run))
+    monkeypatch.setattr(RunDirectory, "words", lambda run: words(run)[::-1] if run.root == other else words(run))
     assert not same_examples(pair)
     page = render_comparison(pair)
     assert "so there are none to set side by side" in page
@@ -127,7 +136,7 @@ def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
     with pytest.raises(RunError, match="smoke-translation is of translation"):
         open_sides([runs[0], smoke_translation_run])
     unfinished = beside(runs[0], tmp_path)
-    Run(unfinished).result_path.unlink()
+    RunDirectory(unfinished).result_path.unlink()
     with pytest.raises(RunError, match="not finished"):
         open_sides([runs[0], unfinished])
 

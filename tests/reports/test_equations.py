@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from heedful.reports.equations import equations, linked
-from heedful.reports.template import assets
+from heedful.reports.html import assets
 
 
 @pytest.mark.parametrize("task", ["classification", "translation"])

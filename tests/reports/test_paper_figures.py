@@ -10,10 +10,10 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from heedful.errors import DataError
-from heedful.papers.finding import Figure, Finding, Line, Mark, Panel, Points
+from heedful.papers.findings import Figure, Finding, Line, Mark, Panel, Points
 from heedful.reports import paper_figures, paper_panels
 from heedful.reports.paper_figures import draw_figure, figure_svg
-from heedful.typed import content
+from heedful.storage.serialization import content
 
 NAN = math.nan
 X = (0.0, 1.0, 10.0, 100.0, 1000.0)
@@ -73,8 +73,8 @@ def test_both_files_are_written_and_the_same_each_time(tmp_path):
 def test_another_process_with_another_style_draws_the_same_bytes(tmp_path):
     (tmp_path / "matplotlibrc").write_text("font.size: 20\nsvg.fonttype: none\n", encoding="utf-8")
     code = (
-        "import json, sys; from heedful.papers.finding import Finding; "
-        "from heedful.reports.paper_figures import figure_svg; from heedful.typed import from_mapping; "
+        "import json, sys; from heedful.papers.findings import Finding; "
+        "from heedful.reports.paper_figures import figure_svg; from heedful.storage.serialization import from_mapping; "
         "finding = from_mapping(Finding, json.load(sys.stdin)); "
         "sys.stdout.buffer.write(figure_svg(finding.figures[0]).encode()); "
         "sys.exit('matplotlib.pyplot' in sys.modules or 'torch' in sys.modules)"

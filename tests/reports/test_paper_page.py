@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from heedful.errors import DataError
-from heedful.measure.uncertainty import Estimate
-from heedful.papers.finding import Cell, Figure, Finding, Line, Panel, Row, Table
+from heedful.metrics.statistics import Estimate
+from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, ResultTable, Row
 from heedful.papers.results import Result
 from heedful.reports.paper_page import write_docs_page, write_paper_report
 from tests.reports.elements import Elements, admits_one_style_and_one_script
@@ -52,7 +52,7 @@ def figure_of(name, words="A figure"):
 
 def finding_of(figure, words="SST"):
     cell = Cell(Estimate(0.469, 0.444, 0.494, 872), 25.33, "%")
-    table = Table(words, (words,), (Row(words, (cell,)), Row("text", (Cell(text=words),))), words)
+    table = ResultTable(words, (words,), (Row(words, (cell,)), Row("text", (Cell(text=words),))), words)
     return Finding((table,), (figure_of(figure, words),), notes=(words,))
 
 
@@ -194,7 +194,7 @@ def test_a_claim_that_lacks_something(tmp_path):
 
 def test_the_page_of_a_study_needs_no_matplotlib_and_no_page_needs_torch():
     code = (
-        "import sys, heedful.reports.page; drawing = 'matplotlib' in sys.modules; "
+        "import sys, heedful.reports.pages; drawing = 'matplotlib' in sys.modules; "
         "import heedful.reports.paper_page; sys.exit(drawing or 'torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from heedful.errors import DataError
-from heedful.measure.uncertainty import Estimate
-from heedful.papers.finding import Cell, Row, Table
-from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, one_line, written
+from heedful.metrics.statistics import Estimate
+from heedful.papers.findings import Cell, ResultTable, Row
+from heedful.reports.formatting import written
+from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, one_line
 
 HOSTILE = "<script>alert(1)</script> a|b `c` *d* _e_ [f](g) $h$ ~~i~~ \\ &amp; \n\n# j"
 NAN = math.nan
 
 
 def only(cell, column="a"):
-    return Table("t", (column,), (Row("r", (cell,)),))
+    return ResultTable("t", (column,), (Row("r", (cell,)),))
 
 
 def markdown_cell(cell):
@@ -62,25 +63,27 @@ def test_a_cell(cell, shown):
 
 def test_percent_stands_in_the_head_or_else_beside_the_number():
     share, number = Cell(Estimate(0.5, 0.4, 0.6, 9), 44.0, "%"), Cell(Estimate(3.0, 2.0, 4.0, 9))
-    apart = Table("t", ("A", "B", "C in %"), (Row("r", (share, number, share)), Row("s", (Cell(), number, share))))
+    apart = ResultTable(
+        "t", ("A", "B", "C in %"), (Row("r", (share, number, share)), Row("s", (Cell(), number, share)))
+    )
     assert "|  | A, % | B | C in % |" in markdown_table(apart)
     assert "%" not in markdown_table(apart).splitlines()[2]
-    mixed = Table("t", ("A",), (Row("r", (share,)), Row("s", (number,))))
+    mixed = ResultTable("t", ("A",), (Row("r", (share,)), Row("s", (number,))))
     assert "| r | 50.0\N{NO-BREAK SPACE}% · _44\N{NO-BREAK SPACE}%_<br>" in markdown_table(mixed)
     assert "50.0\N{NO-BREAK SPACE}%" in html_table(mixed)
 
 
 def test_a_group_has_a_head_unless_its_rows_say_it():
     rows = (Row("a", (Cell(),), "first"), Row("b", (Cell(),), "first"), Row("SST, own", (Cell(),), "SST"))
-    lines = markdown_table(Table("t", ("c",), rows)).splitlines()
+    lines = markdown_table(ResultTable("t", ("c",), rows)).splitlines()
     assert lines[2:] == ["| **first** |  |", "| a | – |", "| b | – |", "| SST, own | – |"]
-    page = html_table(Table("t", ("c",), rows))
+    page = html_table(ResultTable("t", ("c",), rows))
     assert page.count("<tbody>") == 2
     assert page.count("rowgroup") == 1
 
 
 def test_a_row_that_does_not_fit():
-    table = Table("T2", ("a", "b"), (Row("SST", (Cell(),)),))
+    table = ResultTable("T2", ("a", "b"), (Row("SST", (Cell(),)),))
     for draw in (markdown_table, html_table):
         with pytest.raises(DataError, match="'T2': row 'SST' has 1 cells for 2 columns"):
             draw(table)
@@ -95,7 +98,7 @@ def test_a_row_that_does_not_fit():
 @example("\ud83d")
 @example("a\\")
 def test_markdown_shows_words_as_they_are(text):
-    table = Table("t", (text, "b"), (Row(text, (Cell(text=text), Cell(published=3.0)), "its group"),))
+    table = ResultTable("t", (text, "b"), (Row(text, (Cell(text=text), Cell(published=3.0)), "its group"),))
     line = one_line(text)
     assert table_texts(markdown_table(table)) == [
         ["", line, "b"],
@@ -109,7 +112,7 @@ def test_markdown_shows_words_as_they_are(text):
 
 
 def test_html_is_escaped():
-    page = html_table(Table(HOSTILE, (HOSTILE,), (Row(HOSTILE, (Cell(text=HOSTILE),), group="<b>"),)))
+    page = html_table(ResultTable(HOSTILE, (HOSTILE,), (Row(HOSTILE, (Cell(text=HOSTILE),), group="<b>"),)))
     assert "<script" not in page
     assert "<b>" not in page
     assert unescape(page).count("<script>alert(1)</script>") == 3

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 from heedful.reports.sweep_page import render_sweep
-from heedful.reports.sweep_terminal import print_sweep
-from heedful.studies.grid import Axis
-from heedful.studies.swept import Figure, SweepResult, SweptStudy
+from heedful.reports.terminal import print_sweep
+from heedful.sweeps.grid import Axis
+from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 
 HOSTILE = "<script>alert(1)</script>\"&'{{7*7}}"
 NAN = float("nan")
@@ -23,16 +23,16 @@ def swept(*sizes: int, bad: bool = False) -> SweepResult:
     for axis in axes:
         places = [(*place, value) for place in places for value in axis.values]
     studies = tuple(
-        SweptStudy(
+        SweepStudy(
             f"studies/s-{i}",
             place,
             "d",
             "finished",
             verdict="v",
             figures=(
-                Figure("accuracy", "", Estimate(0.1 * i, 0.1 * i - 0.05, 0.1 * i + 0.05, 9)),
-                Figure("A(alpha,beta)", "own", Estimate(0.5, 0.4, 0.6, 9), random=0.05, shuffle=NAN),
-                Figure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9), random=0.05),
+                SweepFigure("accuracy", "", Estimate(0.1 * i, 0.1 * i - 0.05, 0.1 * i + 0.05, 9)),
+                SweepFigure("A(alpha,beta)", "own", Estimate(0.5, 0.4, 0.6, 9), random=0.05, shuffle=NAN),
+                SweepFigure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9), random=0.05),
             ),
         )
         for i, place in enumerate(places)
@@ -71,7 +71,7 @@ def test_names_are_text(capsys):
 
 
 def test_a_sweep_of_failures_alone():
-    study = SweptStudy("studies/a", (), "d", "failed", error="no data")
+    study = SweepStudy("studies/a", (), "d", "failed", error="no data")
     page = render_sweep(SweepResult((), (study,)), "name")
     assert "no data" in page
     assert "<svg" not in page
@@ -79,7 +79,7 @@ def test_a_sweep_of_failures_alone():
 
 def test_an_estimate_of_nothing():
     result = swept(2)
-    nothing = Figure("accuracy", "", Estimate(NAN, NAN, NAN, 0))
+    nothing = SweepFigure("accuracy", "", Estimate(NAN, NAN, NAN, 0))
     result = replace(result, studies=(replace(result.studies[0], figures=(nothing,)), result.studies[1]))
     page = render_sweep(result, "name")
     assert page.count('<path class="dot') == 3

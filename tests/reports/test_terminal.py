@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from heedful.data.corpus import Corpus, Split
-from heedful.data.synthetic import generated_texts
-from heedful.measure.uncertainty import Estimate
+from heedful.data.synthetic.tasks import generated_texts
+from heedful.metrics.statistics import Estimate
+from heedful.preflights.preflight import CountedAlignment, run_preflight
 from heedful.reports.terminal import print_preflight
-from heedful.studies.preflight import CountedAlignment, run_preflight
 
 WORDS = ("[/b]", "[red]", ":smile:", "[link=x]")
 

@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from heedful.errors import ConfigError
-from heedful.files import sha256
-from heedful.model.train import Standing
-from heedful.seals import read_sealed, write_sealed
+from heedful.models.training import Standing
+from heedful.storage.atomic_files import sha256
+from heedful.storage.checksums import read_sealed, write_sealed
 from heedful.studies.checkpoints import SETTING, Checkpoints, Saved
-from heedful.studies.model_folder import STATE, TENSORS, ModelFolder
+from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
 
 def checkpoints(folder, *, device="cpu", shift=0) -> Checkpoints:
@@ -23,9 +23,9 @@ def saved(step: int) -> Saved:
 
 
 @pytest.fixture
-def folder(tmp_path) -> ModelFolder:
+def folder(tmp_path) -> ModelDirectory:
     """A model with a trace of one step, and checkpoints at steps 30 and 40."""
-    folder = ModelFolder(tmp_path / "model")
+    folder = ModelDirectory(tmp_path / "model")
     trace = folder.trace_folder() / "0.parquet"
     trace.parent.mkdir(parents=True)
     trace.write_bytes(b"recorded")

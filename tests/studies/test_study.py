@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from heedful.budgets import study_preset
-from heedful.config import StudyConfig, TrainConfig, with_overrides
+from heedful.config import StudyConfig, TrainConfig, study_preset, with_overrides
 from heedful.data.corpus import Corpus, Split
 from heedful.errors import DataError, RunError, TrainingError
-from heedful.measure.agreement import agreement
+from heedful.metrics.agreement import agreement
+from heedful.storage.manifest import source_commit
 from heedful.studies import study
 from heedful.studies.result import StudyResult
-from heedful.studies.run import ModelSpec, Run, model_specs
-from heedful.studies.study import analyse, run_study, source_commit
-from heedful.studies.tokens import token_table
+from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
+from heedful.studies.study import analyse, run_study
+from heedful.studies.token_table import token_table
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_every_column_of_the_issue_is_there(result):
 
 
 def test_own_convention_is_one_model_at_its_last_step(smoke_run, result):
-    run = Run(smoke_run)
+    run = RunDirectory(smoke_run)
     per_seed = []
     for seed in result.seeds:
         trace = run.model(ModelSpec("standard", seed)).trace()
@@ -52,7 +52,7 @@ def test_own_convention_is_one_model_at_its_last_step(smoke_run, result):
 
 
 def test_cross_convention_takes_the_best_step_of_the_other_seed(smoke_run, result):
-    run = Run(smoke_run)
+    run = RunDirectory(smoke_run)
     A, B = result.seeds
     own = run.model(ModelSpec("standard", A))
     alpha = own.trace().quantity("alpha", own.summary()["best_step"])
@@ -68,7 +68,7 @@ def test_running_again_trains_nothing_and_gives_the_same_bytes(smoke_run, tmp_pa
     shutil.copytree(smoke_run, copy)
     before = (copy / "result.json").read_bytes()
     lines = []
-    run_study(Run(copy).config(), copy, on_progress=lines.append)
+    run_study(RunDirectory(copy).config(), copy, on_progress=lines.append)
     assert lines == []
     assert (copy / "result.json").read_bytes() == before
 
@@ -79,7 +79,7 @@ def test_a_missing_model_is_trained_again_to_the_same_bytes(smoke_run, tmp_path)
     before = (copy / "result.json").read_bytes()
     shutil.rmtree(copy / "models" / "uniform-1")
     lines = []
-    run_study(Run(copy).config(), copy, on_progress=lines.append)
+    run_study(RunDirectory(copy).config(), copy, on_progress=lines.append)
     assert {line["model"] for line in lines} == {"uniform-1"}
     assert (copy / "result.json").read_bytes() == before
 
@@ -87,17 +87,17 @@ def test_a_missing_model_is_trained_again_to_the_same_bytes(smoke_run, tmp_path)
 def test_data_that_changed_are_not_mixed_with_old_models(smoke_run):
     other = tiny_corpus()
     with pytest.raises(RunError, match="has changed since"):
-        run_study(Run(smoke_run).config(), smoke_run, corpus=other)
+        run_study(RunDirectory(smoke_run).config(), smoke_run, corpus=other)
 
 
 def test_another_study_may_not_move_in(smoke_run, tmp_path):
     with pytest.raises(RunError, match="other settings"):
-        run_study(with_overrides(Run(smoke_run).config(), min_count=9), smoke_run)
+        run_study(with_overrides(RunDirectory(smoke_run).config(), min_count=9), smoke_run)
     (tmp_path / "note.txt").write_text("mine")
     with pytest.raises(RunError, match="not empty"):
         run_study(StudyConfig("sst"), tmp_path)
     with pytest.raises(RunError, match="not a run"):
-        Run(tmp_path).config()
+        RunDirectory(tmp_path).config()
 
 
 def test_result_survives_saving(result, tmp_path):
@@ -114,7 +114,7 @@ def test_result_survives_saving(result, tmp_path):
 def test_manifest_says_where_it_came_from(smoke_run):
     manifest = json.loads((smoke_run / "manifest.json").read_text())
     assert manifest["versions"]["torch"]
-    assert manifest["data_digest"] == Run(smoke_run).data_summary()["digest"]
+    assert manifest["data_digest"] == RunDirectory(smoke_run).data_summary()["digest"]
 
 
 def test_all_models_of_a_study():
@@ -158,7 +158,7 @@ def test_three_classes_and_an_unfinished_run(tmp_path):
     assert table["association"].to_list() == [1.0, 1 / 3]
     (tmp_path / "run" / "models" / "standard-0" / "done.json").unlink()
     with pytest.raises(RunError, match=r"done\.json: no such file"):
-        analyse(Run(tmp_path / "run"))
+        analyse(RunDirectory(tmp_path / "run"))
 
 
 def test_the_commit_is_that_of_this_source_and_of_nothing_around_it(tmp_path, monkeypatch):

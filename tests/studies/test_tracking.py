@@ -8,7 +8,7 @@ import pytest
 from heedful.api import study
 from heedful.errors import ConfigError
 from heedful.studies.result import StudyResult
-from heedful.studies.run import Run, model_specs
+from heedful.studies.run_directory import RunDirectory, model_specs
 from heedful.studies.tracking import Tracking, result_metrics, tracking
 from tests.conftest import tiny_corpus
 
@@ -49,8 +49,8 @@ def tracked_run(tmp_path_factory):
 
 def metrics_of(run):
     return {
-        spec.name: {line["step"]: line["accuracy"] for line in Run(run).model(spec).metrics()}
-        for spec in model_specs(Run(run).config())
+        spec.name: {line["step"]: line["accuracy"] for line in RunDirectory(run).model(spec).metrics()}
+        for spec in model_specs(RunDirectory(run).config())
     }
 
 
@@ -100,8 +100,8 @@ def test_mlflow_has_a_run_within_the_studys_for_each_model(tracked_run):
 
 
 def test_what_came_before_is_read_from_the_runs_files(smoke_run):
-    heard, config = Heard(), Run(smoke_run).config()
-    told = Tracking([heard], Run(smoke_run), config)
+    heard, config = Heard(), RunDirectory(smoke_run).config()
+    told = Tracking([heard], RunDirectory(smoke_run), config)
     told.line({"model": "standard-0", "step": 12, "steps": 12, "accuracy": 0.5, "loss": math.nan, "train_loss": None})
     told.line({"model": "standard-0", "step": 9, "steps": 12, "batch_loss": 0.1})
     told.line({"model": "somebody-else", "step": 9, "accuracy": 0.1})
@@ -118,7 +118,7 @@ def test_what_came_before_is_read_from_the_runs_files(smoke_run):
 def test_an_unknown_tracker(tmp_path, smoke_run):
     with (
         pytest.raises(ConfigError, match="'wandb' is not one of tensorboard, mlflow"),
-        tracking(["wandb"], tmp_path, Run(smoke_run).config()),
+        tracking(["wandb"], tmp_path, RunDirectory(smoke_run).config()),
     ):
         pass
 
@@ -126,7 +126,7 @@ def test_an_unknown_tracker(tmp_path, smoke_run):
 def test_a_study_that_fails_is_marked_so(tmp_path, smoke_run):
     mlflow = pytest.importorskip("mlflow", reason="the extra track is not installed")
     store = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    with pytest.raises(KeyError), tracking([f"mlflow:{store}"], tmp_path, Run(smoke_run).config()):
+    with pytest.raises(KeyError), tracking([f"mlflow:{store}"], tmp_path, RunDirectory(smoke_run).config()):
         raise KeyError
     client = mlflow.MlflowClient(tracking_uri=store)
     runs = client.search_runs([client.get_experiment_by_name("heedful").experiment_id])
@@ -137,6 +137,6 @@ def test_an_mlflow_that_cannot_be_reached(tmp_path, smoke_run):
     pytest.importorskip("mlflow", reason="the extra track is not installed")
     with (
         pytest.raises(ConfigError, match="--track mlflow:nonsense://"),
-        tracking(["mlflow:nonsense://x"], tmp_path, Run(smoke_run).config()),
+        tracking(["mlflow:nonsense://x"], tmp_path, RunDirectory(smoke_run).config()),
     ):
         pass

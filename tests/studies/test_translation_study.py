@@ -5,16 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heedful.budgets import study_preset
-from heedful.config import TrainConfig
+from heedful.config import TrainConfig, study_preset
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
-from heedful.data.synthetic import generated_pairs
+from heedful.data.synthetic.tasks import generated_pairs
 from heedful.errors import DataError
 from heedful.studies.result import StudyResult
-from heedful.studies.run import ModelSpec, Run
+from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.study import run_study
-from heedful.studies.swept import main_figures
 from heedful.studies.translation import prepare
+from heedful.sweeps.result import main_figures
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +52,18 @@ def test_alignment_against_gold(toy):
 
 
 def test_the_lexicons_steps_are_iterations(toy):
-    folder = Run(toy).model(ModelSpec("lexicon", 0))
+    folder = RunDirectory(toy).model(ModelSpec("lexicon", 0))
     assert folder.trace().steps == (1, 2, 3, 4, 5)
     losses = [line["loss"] for line in folder.metrics()]
     assert losses == sorted(losses, reverse=True)
 
 
 def test_bleus_signature_is_kept(toy):
-    assert "version" in Run(toy).model(ModelSpec("standard", 0)).summary()["bleu_signature"]
+    assert "version" in RunDirectory(toy).model(ModelSpec("standard", 0)).summary()["bleu_signature"]
 
 
 def test_sentence_pairs_survive_saving(toy):
-    run = Run(toy)
+    run = RunDirectory(toy)
     pairs = run.pairs("validation")
     assert pairs.alignments is not None
     pairs.save(toy / "data" / "again.parquet")
@@ -83,7 +82,7 @@ def pairs_of(validation: int) -> ParallelCorpus:
 
 def test_long_pairs_are_left_out_and_counted(tmp_path):
     config = study_preset("three", "smoke", "translation")
-    run = Run(tmp_path)
+    run = RunDirectory(tmp_path)
     prepare(run, replace(config, max_length=9), pairs_of(3))
     assert (len(run.pairs("train")), len(run.pairs("validation"))) == (3, 3)
     prepare(run, replace(config, max_length=8), pairs_of(3))
@@ -95,7 +94,7 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
 
 def test_too_few_validation_pairs(tmp_path):
     with pytest.raises(DataError, match="three: 1 validation pairs; a study needs two or more"):
-        prepare(Run(tmp_path), study_preset("three", "smoke", "translation"), pairs_of(1))
+        prepare(RunDirectory(tmp_path), study_preset("three", "smoke", "translation"), pairs_of(1))
 
 
 def test_the_figures_of_a_sweep_have_the_alignment_error(toy):

@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 from heedful.studies.result import AgreementResult, Curve
 from heedful.studies.verdict import above_chance, judge
 

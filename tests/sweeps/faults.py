@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from heedful.studies.grid import grid_of
-from heedful.studies.swept import SweepResult
+from heedful.sweeps.board import Event
 from heedful.sweeps.cluster import RayCrew
-from heedful.sweeps.events import Event
+from heedful.sweeps.grid import grid_of
+from heedful.sweeps.result import SweepResult
 from heedful.sweeps.sweep import run_sweep
 
 PATIENCE = 300.0  # seconds, far more than it takes

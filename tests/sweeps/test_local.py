@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.studies.answers import answering
-from heedful.studies.grid import grid_of
+from heedful.execution.worker import answering
 from heedful.sweeps import worker
 from heedful.sweeps.crew import AttemptError
+from heedful.sweeps.grid import grid_of
 from heedful.sweeps.local import LocalCrew
-from heedful.sweeps.order import Order
+from heedful.sweeps.study_job import StudyJob
 from tests.faults.small import in_child
 from tests.sweeps.tiny import tiny_grid, write_reviews
 
 
 @pytest.fixture
-def order(tmp_path) -> Order:
+def order(tmp_path) -> StudyJob:
     config = grid_of(tiny_grid(write_reviews(tmp_path))).points[0].config
-    return Order(str(tmp_path / "study"), config)
+    return StudyJob(str(tmp_path / "study"), config)
 
 
 def test_a_worker_that_failed_is_used_again_and_one_that_fell_over_is_not(order, tmp_path, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_worker_that_failed_is_used_again_and_one_that_fell_over_is_not(order,
                 crew.attempt(nowhere, lambda line: None)
             assert not error.value.died
         assert len(crew._all) == 1
-        monkeypatch.setattr(Order, "to_dict", lambda self: {})
+        monkeypatch.setattr(StudyJob, "to_dict", lambda self: {})
         with pytest.raises(AttemptError, match=r"^the worker process ended early: KeyError: 'folder'$") as error:
             crew.attempt(order, lambda line: None)
         assert error.value.died

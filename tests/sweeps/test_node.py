@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import DataError, RunError
-from heedful.studies.grid import grid_of
-from heedful.studies.spreading import spread
+from heedful.execution.parallel_map import spread
 from heedful.sweeps import cluster, node
 from heedful.sweeps.cluster import RayCrew
 from heedful.sweeps.crew import AttemptError
+from heedful.sweeps.grid import grid_of
 from heedful.sweeps.node import NodeOrder, on_node, versions
-from heedful.sweeps.order import Order, finished
-from tests.studies.doubling import double
+from heedful.sweeps.study_job import StudyJob, finished
+from tests.execution.doubling import double
 from tests.sweeps.pretend_ray import LostError, PretendRay, Reference, TaskError
 from tests.sweeps.tiny import FakeCrew, tiny_grid, write_reviews
 
@@ -24,11 +24,11 @@ SAID = {"model": "standard-0", "step": 1, "steps": 2, "accuracy": 0.5}  # by the
 
 
 @pytest.fixture
-def order(tmp_path) -> Order:
+def order(tmp_path) -> StudyJob:
     """A study of a file that only the driver has."""
     reviews = write_reviews(tmp_path)
     config = grid_of(tiny_grid(reviews)).points[0].config
-    return Order(str(tmp_path / "store" / "study"), config)
+    return StudyJob(str(tmp_path / "store" / "study"), config)
 
 
 @pytest.fixture
@@ -206,4 +206,4 @@ def lose(shared, piece):
 
 
 def test_orders_are_plain_json(ask, order):
-    assert Order.from_dict(json.loads(json.dumps(ask().order))) == order
+    assert StudyJob.from_dict(json.loads(json.dumps(ask().order))) == order

@@ -7,12 +7,11 @@ import signal
 import pytest
 
 from heedful.errors import ConfigError, RunError
-from heedful.studies.grid import grid_of
-from heedful.studies.swept import SweepResult
 from heedful.sweeps.cluster import RayCrew
+from heedful.sweeps.grid import grid_of
 from heedful.sweeps.local import LocalCrew
-from heedful.sweeps.start import _written, start_sweep
-from heedful.sweeps.sweep import run_sweep
+from heedful.sweeps.result import SweepResult
+from heedful.sweeps.sweep import _written, run_sweep, start_sweep
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
 from tests.sweeps.two_nodes import two_nodes

@@ -8,12 +8,11 @@ import polars
 import pytest
 
 from heedful.errors import ConfigError, RunError
-from heedful.reports.kinds import write_page
-from heedful.studies.grid import grid_of
-from heedful.studies.swept import SweepResult, is_sweep
+from heedful.reports.pages import write_page
 from heedful.sweeps.crew import AttemptError
-from heedful.sweeps.start import start_sweep
-from heedful.sweeps.sweep import run_sweep
+from heedful.sweeps.grid import grid_of
+from heedful.sweeps.result import SweepResult, is_sweep
+from heedful.sweeps.sweep import run_sweep, start_sweep
 from tests.sweeps.tiny import FakeCrew, tiny_grid
 
 GRID = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100]}))

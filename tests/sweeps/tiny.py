@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heedful.files import sha256
-from heedful.seals import write_sealed
+from heedful.storage.atomic_files import sha256
+from heedful.storage.checksums import write_sealed
+from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
 from heedful.sweeps.crew import AttemptError
-from heedful.sweeps.order import Order
-from heedful.typed import digest
+from heedful.sweeps.study_job import StudyJob
 
 
 def write_reviews(folder: Path) -> Path:
@@ -50,7 +50,7 @@ class FakeCrew:
         self.attempts: list[str] = []
         self.stopped = False
 
-    def attempt(self, order: Order, report: Any) -> None:
+    def attempt(self, order: StudyJob, report: Any) -> None:
         self.attempts.append(order.name)
         report({"model": "standard-0", "step": 1, "steps": 2, "accuracy": 0.5})
         if self.failing.get(order.name, 0):

@@ -10,9 +10,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from heedful.data.ids import Ids
+from heedful.data.ragged import Ids
 from heedful.errors import DataError
-from heedful.model.lexicon import count_table
+from heedful.models.lexicon import count_table
 from heedful.theory.gradient_flow import (
     compare_with_limit,
     draw_proxy,

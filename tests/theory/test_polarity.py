@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import logsigmoid
 
-from heedful.data.ids import Ids
+from heedful.data.ragged import Ids
 from heedful.errors import DataError
 from heedful.theory.polarity import DotModel, gradients, terms
 

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heedful.audits.asking import Numbers
-from heedful.audits.estimating import Table, chance, contrasts, scores
-from heedful.audits.maps import attention_maps, shares
-from heedful.audits.names import layer_name
-from heedful.audits.orders import orders
-from heedful.audits.passage import Passage
-from heedful.audits.result import AuditResult, Example, LabelCount, Weights
-from heedful.audits.settings import AuditSettings
+from heedful.attribution.attention_maps import attention_maps, layer_name, shares
+from heedful.attribution.forward import Importance
+from heedful.attribution.interface import Passage
+from heedful.attribution.model_queries import Numbers
+from heedful.audits.result import AuditExample, AuditResult, LabelCount, Weights
+from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.audits.verdict import judge
+from heedful.config import AuditSettings
 from heedful.errors import DataError
-from heedful.measure.importance_batch import Importance
 
 NORM = " × norm"
 
@@ -62,7 +60,7 @@ def audit_arrays(
     found = orders(maps, inputs)
     lengths = np.array([len(passage.words) for passage in passages])
     nothing = np.zeros_like(lengths)
-    table = Table(
+    table = ScoreTable(
         np.arange(len(passages)), lengths, nothing, found.numbers, found.important, settings.seed, settings.resamples
     )
     outputs, counts = _predicted(predictions, len(passages))
@@ -86,7 +84,7 @@ def audit_arrays(
         contrasts=differ,
         verdict=judge(measured, differ, headline=headline, layers=layers, random_agreement=guessed),
         examples=tuple(
-            Example(
+            AuditExample(
                 i,
                 passages[i].words,
                 *outputs[i],

@@ -1,30 +1,272 @@
 """An audit from beginning to end: passages are measured in chunks, the numbers become estimates and a verdict."""
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
-from heedful.audits.aligning import alignment_errors, output_words
-from heedful.audits.asking import Subject
-from heedful.audits.estimating import Table, chance, contrasts, scores
-from heedful.audits.integrating import can_integrate, why_not
-from heedful.audits.maps import asked
-from heedful.audits.measuring import Examination, Part
-from heedful.audits.parts import fingerprint, measured
-from heedful.audits.passage import Passage
-from heedful.audits.plausible import Rationales, marked_percent
-from heedful.audits.result import AuditResult, LabelCount, Score
-from heedful.audits.settings import AuditSettings
+from heedful.attribution.attention_maps import asked, attention_maps, head_of, is_head, layer_name, layer_of
+from heedful.attribution.erasure import averaged, erasures, random_orders
+from heedful.attribution.forward import Importance
+from heedful.attribution.integrated_gradients import can_integrate, why_not
+from heedful.attribution.interface import Network, Passage
+from heedful.attribution.interventions import adversarial_divergence, movements
+from heedful.attribution.model_queries import Numbers, Reading, Subject
+from heedful.attribution.word_importance import Importances, importances
+from heedful.audits.alignment import alignment_errors, output_words
+from heedful.audits.rationales import Rationales, marked_percent, plausibility, rationale_of
+from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
+from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.audits.verdict import judge
+from heedful.config import AuditSettings
 from heedful.data.alignments import Alignment
-from heedful.errors import ConfigError, DataError
-from heedful.files import usable
-from heedful.studies.lock import held
-from heedful.studies.pool import OnProgress
-from heedful.typed import digest
+from heedful.errors import ConfigError, DataError, HeedfulError
+from heedful.execution.pool import OnProgress
+from heedful.storage.atomic_files import read_json, usable, without_nan, write_json
+from heedful.storage.checksums import set_aside
+from heedful.storage.locks import held
+from heedful.storage.serialization import content, digest, from_mapping
+
+
+@dataclass(frozen=True)
+class MeasuredPart:
+    """Some passages, measured: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
+
+    important: see `Orders`. outputs: what was asked about, by name; predicted: the model's own answer.
+    """
+
+    numbers: dict[str, Numbers]
+    important: dict[str, list[list[int]]]
+    outputs: list[str]
+    predicted: list[str]
+    examples: list[AuditExample]
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Who is asked what: the model, a random one of the same shape, and what is known beside them."""
+
+    subject: Subject
+    frozen: Subject | None
+    settings: AuditSettings
+    rationales: Rationales | None = None
+    percent: int | None = None
+
+    @property
+    def headline(self) -> str:
+        """The map that a reader is shown."""
+        return self.settings.headline or layer_name(self.subject.network.layers - 1)
+
+    def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
+        """Ask everything about some passages; of those that `examples` names, keep words and weights."""
+        settings, decided = self.settings, self.subject.decide(passages)
+        reading, maps = _read(self.subject, decided, settings)
+        if self.headline not in maps:
+            raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
+        important = _important(self.subject, decided, settings, layer_of(self.headline))
+        predicted = [self.subject.name_of(int(best)) for best in reading.probabilities.argmax(1)]
+        found = orders(maps, important.inputs, important.hidden)
+        shown = {self.headline: maps[self.headline], **important.inputs}
+        numbers = _facts(decided, reading, predicted) | found.numbers | self._ranked(decided, shown)
+        if self.subject.network.can_change:
+            numbers |= movements(self.subject, decided, reading.probabilities, settings.seed)
+            numbers |= self._adversary(decided)
+        if self.frozen is not None:
+            numbers |= _of_random(self.frozen, passages, settings, self.headline)
+        kept = [i for i, wanted in enumerate(examples) if wanted]
+        return MeasuredPart(
+            numbers,
+            found.important,
+            [passage.output for passage in decided],
+            predicted,
+            [self._example(decided[i], i, shown, numbers["probability"][i]) for i in kept],
+        )
+
+    def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
+        """Erasure and rationales: what orders of the words, special ones apart, are good for."""
+        rankings = {name: _plain(passages, rows, self.settings.include_special) for name, rows in shown.items()}
+        rankings |= random_orders(passages, self.settings.seed, self.settings.random_orders)
+        found = erasures(self.subject, passages, rankings)
+        if self.rationales is not None and self.percent is not None:
+            found |= plausibility(passages, rankings, self.rationales, self.percent)
+        return averaged(found)
+
+    def _adversary(self, passages: Sequence[Passage]) -> dict[str, Numbers]:
+        layer = layer_of(self.headline)
+        if not self.settings.adversary_steps or layer is None:
+            return {}
+        divergence = adversarial_divergence(
+            self.subject,
+            passages,
+            layer=layer,
+            head=head_of(self.headline),
+            steps=self.settings.adversary_steps,
+            include_special=self.settings.include_special,
+            seed=self.settings.seed,
+        )
+        return {f"adversary/{self.headline}": divergence}
+
+    def _example(self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float) -> AuditExample:
+        told = asked(passage, include_special=self.settings.include_special)
+        marked = None if self.rationales is None else rationale_of(passage, self.rationales)
+        weights = {name: tuple(rows.row(i).tolist()) for name, rows in shown.items()}
+        return AuditExample(
+            passage.text,
+            tuple(word for word, wanted in zip(passage.words, told, strict=True) if wanted),
+            passage.output,
+            passage.label,
+            float(probability),
+            weights.pop(self.headline),
+            tuple(Weights(name, values) for name, values in weights.items()),
+            () if marked is None else tuple(marked.tolist()),
+        )
+
+
+def _read(
+    subject: Subject, passages: Sequence[Passage], settings: AuditSettings
+) -> tuple[Reading, dict[str, Importance]]:
+    """Probabilities, and every map of attention by its name."""
+    reading = subject.read(passages)
+    special = settings.include_special
+    return reading, attention_maps(passages, reading.attention, reading.rollout, include_special=special)
+
+
+def _important(
+    subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
+) -> Importances:
+    steps, special = settings.integrated_steps, settings.include_special
+    return importances(subject, passages, steps=steps, include_special=special, layer=layer)
+
+
+def _of_random(
+    frozen: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
+) -> dict[str, Numbers]:
+    """`random tau/<map>/<importance>`: of a model that has learned nothing, about its own predictions."""
+    decided = frozen.decide(passages)
+    _, maps = _read(frozen, decided, settings)
+    important = _important(frozen, decided, settings)
+    shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
+    found = orders(shown, important.inputs, important.hidden)
+    return {
+        f"random {name}": v
+        for name, v in found.numbers.items()
+        if name.startswith("tau/") and name.split("/")[1] in maps
+    }
+
+
+def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:
+    correct = [
+        np.nan if p.label is None else float(p.label == name) for p, name in zip(passages, predicted, strict=True)
+    ]
+    probability = [row[passage.target] for passage, row in zip(passages, reading.probabilities, strict=True)]
+    return {"correct": np.array(correct), "probability": np.array(probability)}
+
+
+def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool) -> list[Numbers]:
+    """Rows of the words asked about, without the special ones."""
+    result = []
+    for i, passage in enumerate(passages):
+        told = asked(passage, include_special=include_special)
+        result.append(np.asarray(rows.row(i)[asked(passage)[told]], dtype=np.float64))
+    return result
+
+
+FORMAT = 2
+
+
+def measured(
+    folder: Path,
+    chunks: Sequence[Any],
+    measure: Callable[[Any], MeasuredPart],
+    *,
+    key: str,
+    on_progress: OnProgress = lambda line: None,
+) -> list[MeasuredPart]:
+    """`measure` of every chunk. Those that lie in `folder` are read; a damaged file is set aside and measured anew.
+
+    key: everything that decides the answer beside the chunk itself; with the chunk it names the file. Progress counts
+    passages: `{"model": "audit", "step": 32, "steps": 200}`.
+    """
+    total, done = sum(len(chunk) for chunk in chunks), 0
+    parts = []
+    on_progress({"model": "audit", "step": 0, "steps": total})
+    for chunk in chunks:
+        path = folder / f"{digest([FORMAT, key, chunk])[:32]}.json"
+        part = _read_part(path) if path.exists() else None
+        if part is None:
+            if (aside := set_aside(path)) is not None:
+                notice = f"{path} was damaged: set aside as {aside.name}, and measured again"
+                on_progress({"model": "audit", "notice": notice})
+            part = measure(chunk)
+            _write(path, part)
+        parts.append(part)
+        done += len(chunk)
+        on_progress({"model": "audit", "step": done, "steps": total})
+    on_progress({"model": "audit", "done": True})
+    return parts
+
+
+def fingerprint(network: Network) -> str:
+    """SHA-256 of a network's shape, parameters and buffers.
+
+    >>> from heedful.attribution.modules import ModuleNetwork
+    >>> def with_weight(value):
+    ...     module = torch.nn.Linear(1, 1, bias=False)
+    ...     torch.nn.init.constant_(module.weight, value)
+    ...     return ModuleNetwork((module,), module, lambda embedded, change: None, layers=1, heads=1)
+    >>> [fingerprint(with_weight(1.0)) == fingerprint(with_weight(value)) for value in (1.0, 2.0)]
+    [True, False]
+    """
+    sha = hashlib.sha256(repr((network.query, network.layers, network.heads, network.can_change)).encode())
+    for module in network.modules:
+        sha.update(type(module).__qualname__.encode())
+        for name, tensor in module.state_dict().items():
+            if isinstance(tensor, torch.Tensor):
+                sha.update(repr((name, tensor.dtype, tuple(tensor.shape))).encode())
+                sha.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
+
+
+def _write(path: Path, part: MeasuredPart) -> None:
+    plain = without_nan(
+        {
+            "numbers": {name: values.tolist() for name, values in part.numbers.items()},
+            "important": part.important,
+            "outputs": part.outputs,
+            "predicted": part.predicted,
+            "examples": [asdict(example) for example in part.examples],
+        }
+    )
+    write_json(path, {"sha256": _checksum(plain), "part": plain})
+
+
+def _read_part(path: Path) -> MeasuredPart | None:
+    """What was written; nothing where the file is not the one that was written."""
+    try:
+        stored = read_json(path)
+        plain: Mapping[str, Any] = stored["part"]
+        if stored["sha256"] != _checksum(plain):
+            return None
+        return MeasuredPart(
+            {name: np.array(values, dtype=np.float64) for name, values in plain["numbers"].items()},
+            plain["important"],
+            plain["outputs"],
+            plain["predicted"],
+            [from_mapping(AuditExample, example, where=str(path)) for example in plain["examples"]],
+        )
+    except (HeedfulError, KeyError, TypeError):
+        return None
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content(plain), sort_keys=True).encode()).hexdigest()
+
 
 __all__ = ["AuditSettings", "run_audit"]
 
@@ -111,14 +353,14 @@ def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passag
 
 def _examination(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, rationales: Rationales | None
-) -> Examination:
+) -> Measurements:
     random = subject.network.randomised(settings.seed)
     frozen = None if random is None else Subject(random, subject.reader, max_tokens=subject.max_tokens)
     percent = None if rationales is None else marked_percent(passages, rationales)
-    return Examination(subject, frozen, settings, rationales, percent)
+    return Measurements(subject, frozen, settings, rationales, percent)
 
 
-def _key(examination: Examination) -> str:
+def _key(examination: Measurements) -> str:
     """Whatever decides what is measured of a passage."""
     frozen, rationales = examination.frozen, examination.rationales or {}
     return digest(
@@ -133,11 +375,11 @@ def _key(examination: Examination) -> str:
     )
 
 
-def _table(parts: Sequence[Part], passages: Sequence[Passage], settings: AuditSettings) -> Table:
+def _table(parts: Sequence[MeasuredPart], passages: Sequence[Passage], settings: AuditSettings) -> ScoreTable:
     """All parts end to end; a number that a part does not have is NaN there."""
     names = dict.fromkeys(name for part in parts for name in part.numbers)
     special = settings.include_special
-    return Table(
+    return ScoreTable(
         text=np.array([passage.text for passage in passages]),
         words=np.array([int(asked(passage, include_special=special).sum()) for passage in passages]),
         position=np.array([len(passage.before) for passage in passages]),
@@ -152,10 +394,10 @@ def _table(parts: Sequence[Part], passages: Sequence[Passage], settings: AuditSe
 
 
 def _result(
-    examination: Examination,
+    examination: Measurements,
     passages: Sequence[Passage],
-    parts: Sequence[Part],
-    table: Table,
+    parts: Sequence[MeasuredPart],
+    table: ScoreTable,
     errors: tuple[Score, ...],
 ) -> AuditResult:
     network, headline, right = examination.subject.network, examination.headline, table.numbers["correct"]
@@ -191,7 +433,7 @@ def _result(
     )
 
 
-def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[Part]) -> tuple[LabelCount, ...]:
+def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[MeasuredPart]) -> tuple[LabelCount, ...]:
     gold = Counter(passage.label for passage in passages)
     predicted = Counter(name for part in parts for name in part.predicted)
     known = dict.fromkeys((*names, *sorted(label for label in gold if label is not None))) if names else {}

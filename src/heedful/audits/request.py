@@ -13,21 +13,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heedful.audits.asking import Subject
-from heedful.audits.network import Query
-from heedful.audits.passage import Passage
-from heedful.audits.plausible import Rationales
-from heedful.audits.rationales import marked_words
+from heedful.attribution.interface import Passage, Query
+from heedful.attribution.model_queries import Subject
+from heedful.audits.rationales import Rationales, marked_words
 from heedful.data.alignments import Alignment
 from heedful.data.catalog import data_directory
+from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.corpus import Corpus
-from heedful.data.eraser import MOVIES, is_eraser, read_marked
-from heedful.data.open import open_data
+from heedful.data.loading import is_one_set, open_data, open_whole
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.whole import is_one_set, open_whole
 from heedful.errors import ConfigError, DataError
-from heedful.files import usable
-from heedful.studies.run import Run
+from heedful.storage.atomic_files import usable
+from heedful.studies.run_directory import RunDirectory
 
 SplitName = Literal["train", "validation", "test"]
 Data = Corpus | ParallelCorpus | Path
@@ -37,7 +34,7 @@ _NUMBERED = re.compile(r"LABEL_\d+")
 
 
 @dataclass(frozen=True)
-class Request:
+class AuditRequest:
     """What `run_audit` takes; rationales and links are None where the data have none."""
 
     subject: Subject
@@ -47,7 +44,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Texts:
+class AuditTexts:
     """Texts by number, the name of each one's label, and of some the words that people marked."""
 
     texts: tuple[str, ...]
@@ -70,7 +67,7 @@ def open_request(
     device: str = "cpu",
     trust_remote_code: bool = False,
     **columns: Any,
-) -> Iterator[Request]:
+) -> Iterator[AuditRequest]:
     """Open the model, read the data by its tokeniser, and close the model again.
 
     split: which texts; unless said, the test set where there is one, and all of a file that has no splits (split as a
@@ -79,7 +76,7 @@ def open_request(
     brings with it. columns: `text`, `label`, `target`, `task` … as for `open_data`.
     """
     pick = _sampler(sample, seed)
-    own_file = _is_run(model) and isinstance(data, str | Path) and Run(model).config().data == str(data)
+    own_file = _is_run(model) and isinstance(data, str | Path) and RunDirectory(model).config().data == str(data)
     corpus = None if data is None else _opened(data, columns, whole=split is None and not own_file)
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
@@ -90,7 +87,7 @@ def open_request(
     elif isinstance(model, Subject):
         yield _classified(model, _texts(corpus, split), labels, pick)
     elif isinstance(corpus, ParallelCorpus):
-        from heedful.audits.sequence import open_translator
+        from heedful.attribution.huggingface import open_translator
 
         with open_translator(model, tokenizer, device=device, trust_remote_code=trust_remote_code) as (
             translator,
@@ -98,7 +95,7 @@ def open_request(
         ):
             yield _translated(translator, reader, _part(corpus, split), pick)
     else:
-        from heedful.audits.hugging_face import open_classifier
+        from heedful.attribution.huggingface import open_classifier
 
         with open_classifier(model, tokenizer, device=device, query=query, trust_remote_code=trust_remote_code) as (
             classifier,
@@ -107,22 +104,21 @@ def open_request(
             yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
 
 
-def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> Request:
-    from heedful.audits.own import open_run, validation_passages
-    from heedful.audits.own_translator import open_translator_run
+def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> AuditRequest:
+    from heedful.audits.own_models import open_run, open_translator_run, validation_passages
 
-    if Run(model).config().task == "translation":
+    if RunDirectory(model).config().task == "translation":
         if corpus is not None:
             raise ConfigError(
                 f"{model} is a study of translation; it is audited on its own validation pairs, so give no data"
             )
         translator, pieces, passages, links = open_translator_run(model)
         chosen = set(pick(sorted({passage.text for passage in passages})))
-        return Request(Subject(translator, pieces), [p for p in passages if p.text in chosen], links=links)
+        return AuditRequest(Subject(translator, pieces), [p for p in passages if p.text in chosen], links=links)
     network, reader = open_run(model)
     subject = Subject(network, reader)
     if corpus is None:
-        return Request(subject, pick(validation_passages(model, reader)))
+        return AuditRequest(subject, pick(validation_passages(model, reader)))
     return _classified(subject, _texts(corpus, split), labels, pick)
 
 
@@ -143,15 +139,15 @@ def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
     return open_data(data, target, **given)
 
 
-def _texts(corpus: Data, split: SplitName | None) -> Texts:
+def _texts(corpus: Data, split: SplitName | None) -> AuditTexts:
     if isinstance(corpus, ParallelCorpus):
         raise DataError(f"{corpus.name} holds sentence pairs; a classifier is audited on texts with labels")
     if isinstance(corpus, Path):
         marked = read_marked(corpus, {None: "test", "validation": "val"}.get(split) or str(split))
         names = MOVIES if set(marked.labels) <= set(MOVIES) else tuple(sorted(set(marked.labels)))
-        return Texts(marked.texts, marked.labels, names, {i: marked.mask(i) for i in range(len(marked))})
+        return AuditTexts(marked.texts, marked.labels, names, {i: marked.mask(i) for i in range(len(marked))})
     part = _part(corpus, split)
-    return Texts(part.texts, tuple(corpus.labels[i] for i in part.labels), corpus.labels)
+    return AuditTexts(part.texts, tuple(corpus.labels[i] for i in part.labels), corpus.labels)
 
 
 def _part(corpus: Any, split: SplitName | None) -> Any:
@@ -162,7 +158,7 @@ def _part(corpus: Any, split: SplitName | None) -> Any:
     return chosen
 
 
-def _classified(subject: Subject, data: Texts, labels: Names | None, pick: Pick) -> Request:
+def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: Pick) -> AuditRequest:
     named = match_labels(subject.reader.labels, data.names, labels)
     passages = [subject.reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
     marks = {
@@ -170,16 +166,16 @@ def _classified(subject: Subject, data: Texts, labels: Names | None, pick: Pick)
         for passage in passages
         if passage.text in data.marks
     }
-    return Request(subject, passages, marks or None)
+    return AuditRequest(subject, passages, marks or None)
 
 
-def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> Request:
-    from heedful.audits.sequence import output_passages
+def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> AuditRequest:
+    from heedful.attribution.huggingface import output_passages
 
     chosen = pick(range(len(split)))
     passages = [p for i in chosen for p in output_passages(network, reader, i, split.sources[i], split.targets[i])]
     links = None if split.alignments is None else {i: split.alignments[i] for i in chosen}
-    return Request(Subject(network, reader), passages, links=links)
+    return AuditRequest(Subject(network, reader), passages, links=links)
 
 
 def _sampler(sample: int | None, seed: int) -> Pick:

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from heedful import markup
-from heedful.measure.uncertainty import Estimate
-from heedful.stored import Stored, frame
+from heedful import html as markup
+from heedful.metrics.statistics import Estimate
+from heedful.storage.serialization import Stored, frame
 from heedful.studies.result import Verdict
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Example:
+class AuditExample:
     """A passage to look at: its words, what the model made of it, the headline map and all importances.
 
     rationale: which words people marked, where they did.
@@ -104,7 +104,7 @@ class AuditResult(Stored):
     scores: tuple[Score, ...]
     contrasts: tuple[Contrast, ...]
     verdict: Verdict
-    examples: tuple[Example, ...]
+    examples: tuple[AuditExample, ...]
     model: str = ""
     data: str = ""
     wordless: int = 0

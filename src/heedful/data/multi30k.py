@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from heedful.data.catalog import data_directory
-from heedful.data.pairs import pairs_of_files
-from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.parallel import ParallelCorpus, ParallelSplit, pairs_of_files
 from heedful.errors import DataError
-from heedful.files import sha256
+from heedful.storage.atomic_files import sha256
 
 DIRECTIONS = ("de-en", "en-de")
 LICENCE = "derived from Flickr30k; non-commercial research and education"

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.alignments import Alignment, parse_links
-from heedful.data.ids import Ids, offsets_of
-from heedful.data.lines import reason, regular
+from heedful.data.files.text_files import reason, regular
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.tokens import BOS, EOS, PAD, UNK, Vocabulary
+from heedful.data.ragged import Ids, offsets_of
+from heedful.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError
-from heedful.files import write_atomically
+from heedful.storage.atomic_files import write_atomically
 
 SIZE = 8000
 

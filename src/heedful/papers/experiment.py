@@ -10,19 +10,19 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.errors import ConfigError
-from heedful.papers.finding import Finding
+from heedful.execution.pool import OnProgress
+from heedful.papers.findings import Finding
 from heedful.papers.units import Unit, compute
-from heedful.studies.mending import is_whole
-from heedful.studies.pool import OnProgress
-from heedful.studies.run import Run
+from heedful.storage.serialization import content, digest
+from heedful.studies.repair import is_whole
+from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
-from heedful.typed import content, digest
 
 BUDGETS = ("smoke", "quick", "paper")
 
 
 @dataclass(frozen=True)
-class Lab:
+class Workspace:
     """Where an experiment works. What lies in `work` is found again, whole or not at all, whenever it is asked for."""
 
     budget: str
@@ -32,9 +32,9 @@ class Lab:
     on_progress: OnProgress = field(default=lambda line: None)
     on_stage: Callable[[str], None] = field(default=lambda stage: None)
 
-    def study(self, config: StudyConfig) -> Run:
+    def study(self, config: StudyConfig) -> RunDirectory:
         """The run of a study, trained first where it is not there yet; its folder's name carries its settings."""
-        run = Run(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
+        run = RunDirectory(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
         if not _is_whole(run.root, tuple(p.stat().st_mtime_ns for p in _ends(run) if p.exists())):
             self.on_stage(f"studying {config.data}")
             run_study(config, run.root, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
@@ -52,10 +52,10 @@ class Lab:
 @lru_cache(maxsize=256)
 def _is_whole(root: Path, written: tuple[int, ...]) -> bool:
     """Whether a run is finished and undamaged; every cell of every table asks, so it is looked at once."""
-    return is_whole(Run(root))
+    return is_whole(RunDirectory(root))
 
 
-def _ends(run: Run) -> tuple[Path, ...]:
+def _ends(run: RunDirectory) -> tuple[Path, ...]:
     return run.result_path, run.manifest_path
 
 
@@ -70,7 +70,7 @@ class Experiment:
     name: str
     title: str
     settings: Callable[[str], Any]
-    find: Callable[[Lab], Finding]
+    find: Callable[[Workspace], Finding]
     version: int = 1
 
     def digest(self, budget: str) -> str:

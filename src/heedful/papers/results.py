@@ -8,12 +8,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from heedful.files import usable
 from heedful.papers.experiment import Experiment
-from heedful.papers.finding import Finding
-from heedful.stored import Stored
-from heedful.studies.study import source_commit
-from heedful.typed import content
+from heedful.papers.findings import Finding
+from heedful.storage.atomic_files import usable
+from heedful.storage.manifest import source_commit
+from heedful.storage.serialization import Stored, content
 
 PACKAGES = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "numba")
 

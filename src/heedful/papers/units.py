@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError
-from heedful.files import read_json, usable, write_atomically
-from heedful.seals import check, damaged, read_sealed, set_aside, write_sealed
-from heedful.studies.pool import OnProgress, work_through
+from heedful.execution.pool import OnProgress, work_through
+from heedful.storage.atomic_files import read_json, usable, write_atomically
+from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Compute units of a paper's experiments: `python -m heedful.papers.worker DEVICE`.
 
 Orders come in on standard input, one JSON object a line (`name`, `function`, `arguments`, `out`); progress goes out on
-standard output. Started by `studies.pool`, it ends with that process.
+standard output. Started by `execution.pool`, it ends with that process.
 """
 
 import importlib
@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from heedful.errors import HeedfulError
-from heedful.model.train import choose_device
+from heedful.execution.worker import Report, answering
+from heedful.models.training import choose_device
 from heedful.papers.units import save
-from heedful.studies.answers import Report, answering
 
 
 def main(arguments: list[str], answer: Report) -> int:

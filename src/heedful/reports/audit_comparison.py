@@ -5,20 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.audits.names import EVERYWHERE
+from heedful.attribution.attention_maps import EVERYWHERE
 from heedful.audits.result import AuditResult, score_row
-from heedful.files import read_json, without_nan, write_text
-from heedful.measure.uncertainty import Estimate
-from heedful.reports.audit_examples import ShownExample, shown_examples
-from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
-from heedful.reports.audit_grid import HeadGrid, head_grids, largest_tau
-from heedful.reports.audit_page import data_facts, subject_facts
-from heedful.reports.audit_scores import Scores
-from heedful.reports.audit_sections import Numbers, Picture
-from heedful.reports.audit_shades import STEPS, shaded_style
-from heedful.reports.audit_words import quantity_name, reason, with_ends
-from heedful.reports.sides import Compared, check_sides, differing, facts, headline, questions
-from heedful.reports.template import assets, filled
+from heedful.metrics.statistics import Estimate
+from heedful.reports.audit_page import ShownExample, data_facts, shown_examples, subject_facts
+from heedful.reports.audit_sections import HeadGrid, Numbers, Picture, Scores, head_grids, largest_tau
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, dots_svg, shaded_style
+from heedful.reports.comparison import Compared, check_sides, differing, facts, headline, questions
+from heedful.reports.formatting import quantity_name, reason, with_ends
+from heedful.reports.html import assets, filled
+from heedful.storage.atomic_files import read_json, without_nan, write_text
 
 _ORDERS = ("comprehensiveness", "sufficiency", "token f1", "auprc")
 _LETTERS = 18  # of a name that fit before a picture's scale
@@ -126,13 +122,13 @@ def _pictures(sides: Sequence[Compared]) -> tuple[Picture, ...]:
     """A picture for each measurement that two or more have, a row for each audit; τ on one scale."""
     names = dict.fromkeys(name for side in sides for name in side.figures)
     panels = {
-        name: [Line(_short(side.name), (Mark(side.figures[name]),)) for side in sides if name in side.figures]
+        name: [ChartLine(_short(side.name), (ChartMark(side.figures[name]),)) for side in sides if name in side.figures]
         for name in names
     }
     several = {name: lines for name, lines in panels.items() if len(lines) > 1}
-    tau = Scale.over([line for name, lines in several.items() if _is_tau(name) for line in lines])
+    tau = ChartScale.over([line for name, lines in several.items() if _is_tau(name) for line in lines])
     return tuple(
-        Picture(f"figure-{i}", dots_svg(_title(name), lines, tau if _is_tau(name) else Scale.over(lines)))
+        Picture(f"figure-{i}", dots_svg(_title(name), lines, tau if _is_tau(name) else ChartScale.over(lines)))
         for i, (name, lines) in enumerate(several.items(), 1)
     )
 

@@ -4,21 +4,122 @@ Words, tables and pictures are laid into the template, escaped, and can be read 
 and examples, and saves files. A Content-Security-Policy lets nothing else run and nothing be fetched.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.audits.result import AuditResult, score_row
+import numpy as np
+
+from heedful.audits.result import AuditExample, AuditResult, Weights, score_row
 from heedful.audits.verdict import FAR, MOVES, NEGLIGIBLE_DROP, NEGLIGIBLE_TAU
-from heedful.files import without_nan, write_text
-from heedful.reports.audit_examples import EVEN, example_numbers, shown_examples
-from heedful.reports.audit_grid import head_grids, largest_tau
-from heedful.reports.audit_scores import Scores
-from heedful.reports.audit_sections import another_section, head_tables, movement_section, order_section, tau_section
-from heedful.reports.audit_shades import STEPS, shaded_style
-from heedful.reports.audit_words import QUERIES, decimal, p_value, quantity_name, reason, with_ends
-from heedful.reports.numbers import interval, percent
-from heedful.reports.template import assets, filled
+from heedful.metrics.rank import kendall_tau_b
+from heedful.reports.audit_sections import (
+    Scores,
+    another_section,
+    head_grids,
+    head_tables,
+    largest_tau,
+    movement_section,
+    order_section,
+    tau_section,
+)
+from heedful.reports.charts import STEPS, shade, shaded_style
+from heedful.reports.formatting import (
+    NONE,
+    QUERIES,
+    decimal,
+    interval,
+    p_value,
+    percent,
+    quantity_name,
+    reason,
+    with_ends,
+)
+from heedful.reports.html import assets, filled
+from heedful.storage.atomic_files import without_nan, write_text
+
+EVEN = 3  # shades end at the highest weight, but not below so many times an even share: what is flat looks pale
+_HIGHEST = 5
+
+
+@dataclass(frozen=True)
+class ShownWord:
+    """A word, the class of its colour, and whether people marked it."""
+
+    text: str
+    shade: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class WordRanking:
+    """The highest words by one account, each with its share, and that account's τ with attention."""
+
+    name: str
+    tau: str
+    highest: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ShownExample:
+    """One passage as it is laid into the page."""
+
+    text: int
+    output: str
+    label: str | None
+    probability: str
+    words: tuple[ShownWord, ...]
+    rankings: tuple[WordRanking, ...]
+
+
+def shown_examples(result: AuditResult) -> list[ShownExample]:
+    """All examples, shaded by the headline map."""
+    return [_shown(example, result.headline) for example in result.examples]
+
+
+def example_numbers(result: AuditResult) -> list[dict[str, Any]]:
+    """What the page's script needs to shade and to sort them otherwise."""
+    return [
+        {
+            "text": example.text,
+            "probability": example.probability,
+            "right": None if example.label is None else example.label == example.output,
+            "map": _rounded(example.map),
+            "importances": {weights.name: _rounded(weights.values) for weights in example.importances},
+            "tau": {weights.name: without_nan(_tau(example, weights)) for weights in example.importances},
+        }
+        for example in result.examples
+    ]
+
+
+def _shown(example: AuditExample, headline: str) -> ShownExample:
+    strongest = max((*example.map, EVEN / len(example.words)))
+    marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
+    words = zip(example.words, example.map, marks, strict=True)
+    own = _ranking(example, Weights(headline, example.map), NONE)
+    others = (_ranking(example, weights, decimal(_tau(example, weights), 2)) for weights in example.importances)
+    return ShownExample(
+        example.text,
+        example.output,
+        example.label,
+        percent(example.probability),
+        tuple(ShownWord(word, shade(weight, strongest), marked) for word, weight, marked in words),
+        (own, *others),
+    )
+
+
+def _ranking(example: AuditExample, weights: Weights, tau: str) -> WordRanking:
+    order = sorted(range(len(weights.values)), key=lambda i: -weights.values[i])[:_HIGHEST]
+    return WordRanking(weights.name, tau, tuple((example.words[i], percent(weights.values[i])) for i in order))
+
+
+def _tau(example: AuditExample, weights: Weights) -> float:
+    return float(kendall_tau_b([np.array(example.map)], [np.array(weights.values)])[0])
+
+
+def _rounded(values: tuple[float, ...]) -> list[float]:
+    return [round(value, 5) for value in values]
+
 
 _MANY_LABELS = 12
 

@@ -1,19 +1,63 @@
 """What an audit's page draws from scores: pictures, and under them the numbers as tables."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from heedful.audits.names import EVERYWHERE, RANDOM, layer_name
+from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
+from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FAR
-from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
-from heedful.reports.audit_scores import Column, Scores, is_map
-from heedful.reports.audit_words import quantity_name, with_ends
-from heedful.reports.numbers import NONE
+from heedful.metrics.statistics import Estimate
+from heedful.reports.charts import ChartLine, ChartMark, ChartScale, dots_svg, signed_shade
+from heedful.reports.formatting import NONE, decimal, quantity_name, with_ends
 
-_NATS = Scale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
+Column = Callable[[str], Estimate | None]
+
+
+class Scores:
+    """What was measured, without estimates of nothing.
+
+    every_map: all maps; maps: without single heads, unless one is the headline; importances: what maps are held
+    against, first the one that the verdict rests on.
+    """
+
+    def __init__(self, result: AuditResult) -> None:
+        self._found = {(s.quantity, s.of, s.against): s.estimate for s in result.scores if s.estimate.n}
+        self.headline = result.headline
+        self.every_map = list(dict.fromkeys(of for _, of, _ in self._found if is_map(of)))
+        self.maps = [name for name in self.every_map if not is_head(name) or name == result.headline]
+        against = dict.fromkeys(other for quantity, of, other in self._found if quantity == "tau" and is_map(of))
+        self.importances = sorted(against, key=lambda name: name != DELETION)
+
+    def score(self, quantity: str, of: str, against: str = "") -> Estimate | None:
+        """The estimate of that name, if there is one."""
+        return self._found.get((quantity, of, against))
+
+    def between(self, one: str, other: str) -> Estimate | None:
+        """τ of two importances, whichever of them was named first."""
+        return self.score("tau", one, other) or self.score("tau", other, one)
+
+    def column(self, quantity: str, against: str = "") -> Column:
+        """One quantity of anything."""
+        return lambda of: self.score(quantity, of, against)
+
+    def under(self, quantity: str, change: str) -> Column:
+        """One quantity under a change of attention, wherever that is made."""
+        return lambda where: self.score(quantity, change, where)
+
+
+def is_map(name: str) -> bool:
+    """Whether a name is of attention, not of an importance or an order.
+
+    >>> is_map("layer 2 head 1"), is_map("rollout"), is_map("gradient")
+    (True, True, False)
+    """
+    return name.startswith("layer ") or name in (MEAN, ROLLOUT)
+
+
+_NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 
 
 @dataclass(frozen=True)
@@ -43,13 +87,15 @@ class Section:
 
 def tau_section(scores: Scores) -> Section:
     """τ of the maps with each importance, a random model's beside it; below, what other importances reach."""
-    panels: dict[str, list[Line]] = {}
+    panels: dict[str, list[ChartLine]] = {}
     tau: dict[str, Column] = {}
     agreement: dict[str, Column] = {}
     for against in scores.importances:
         own, random = scores.column("tau", against), scores.column("random tau", against)
         others = (
-            Line(name, (Mark(reached, 2),)) for name in scores.importances if (reached := scores.between(name, against))
+            ChartLine(name, (ChartMark(reached, 2),))
+            for name in scores.importances
+            if (reached := scores.between(name, against))
         )
         panels[f"τ with {against}"] = [*_pairs(scores, scores.maps, own, random), *others]
         tau |= {f"{against}": own, f"{against}, random model": random}
@@ -100,22 +146,22 @@ def another_section(scores: Scores) -> Section:
     return Section((Picture("another-1", svg),), _tables([scores.headline], {"Map": {"divergence": column}}))
 
 
-def _pairs(scores: Scores, names: Iterable[str], first: Column, second: Column) -> list[Line]:
+def _pairs(scores: Scores, names: Iterable[str], first: Column, second: Column) -> list[ChartLine]:
     """A line for each name with a number; the second mark is hollow."""
     lines = []
     for name in names:
         found = ((first(name), 0), (second(name), 1))
-        if marks := tuple(Mark(estimate, mark) for estimate, mark in found if estimate is not None):
-            lines.append(Line(name, marks, strong=name == scores.headline))
+        if marks := tuple(ChartMark(estimate, mark) for estimate, mark in found if estimate is not None):
+            lines.append(ChartLine(name, marks, strong=name == scores.headline))
     return lines
 
 
-def _singles(scores: Scores, names: Iterable[str], column: Column) -> list[Line]:
+def _singles(scores: Scores, names: Iterable[str], column: Column) -> list[ChartLine]:
     """A line for each name with a number: attention a dot, importances squares, chance hollow."""
     return [
-        Line(
+        ChartLine(
             name,
-            (Mark(estimate, 1 if name == RANDOM else 0 if is_map(name) else 2),),
+            (ChartMark(estimate, 1 if name == RANDOM else 0 if is_map(name) else 2),),
             strong=name == scores.headline,
         )
         for name in names
@@ -123,10 +169,10 @@ def _singles(scores: Scores, names: Iterable[str], column: Column) -> list[Line]
     ]
 
 
-def _pictures(name: str, panels: Mapping[str, Sequence[Line]], *, shares: bool = False) -> tuple[Picture, ...]:
+def _pictures(name: str, panels: Mapping[str, Sequence[ChartLine]], *, shares: bool = False) -> tuple[Picture, ...]:
     """All panels that have lines, on one scale."""
     drawn = {title: lines for title, lines in panels.items() if lines}
-    scale = Scale.over([line for lines in drawn.values() for line in lines], shares=shares)
+    scale = ChartScale.over([line for lines in drawn.values() for line in lines], shares=shares)
     return tuple(
         Picture(f"{name}-{i}", dots_svg(title, lines, scale)) for i, (title, lines) in enumerate(drawn.items(), 1)
     )
@@ -143,3 +189,48 @@ def _tables(names: Iterable[str], tables: Mapping[str, Mapping[str, Column]]) ->
         if lines:
             made.append(Numbers(what, tuple(kept), lines))
     return tuple(made)
+
+
+@dataclass(frozen=True)
+class HeadCell:
+    """One square: which map, its number, and the class of its colour."""
+
+    map: str
+    text: str
+    shade: str
+
+
+@dataclass(frozen=True)
+class HeadGrid:
+    """τ with one importance: a row per layer, a cell per head, and last the layer's mean."""
+
+    against: str
+    rows: tuple[tuple[str, tuple[HeadCell, ...]], ...]
+
+
+def head_grids(scores: Scores, layers: int, heads: int) -> tuple[HeadGrid, ...]:
+    """A grid for each importance, all on one scale; none where there is but one head in one layer."""
+    if layers * heads == 1:
+        return ()
+    largest = largest_tau(scores)
+    maps = [[layer_name(layer, head) for head in range(heads)] if heads > 1 else [] for layer in range(layers)]
+    rows = [(layer_name(layer), (*maps[layer], layer_name(layer))) for layer in range(layers)]
+    return tuple(
+        HeadGrid(
+            against, tuple((layer, tuple(_cell(scores, m, against, largest) for m in names)) for layer, names in rows)
+        )
+        for against in scores.importances
+    )
+
+
+def largest_tau(scores: Scores) -> float:
+    """The end of the grids' scale: the largest |τ| of any map, rounded up."""
+    found = (scores.score("tau", name, against) for name in scores.every_map for against in scores.importances)
+    return math.ceil(10 * max((abs(tau.value) for tau in found if tau is not None), default=1.0)) / 10
+
+
+def _cell(scores: Scores, name: str, against: str, largest: float) -> HeadCell:
+    tau = scores.score("tau", name, against)
+    if tau is None:
+        return HeadCell(name, NONE, "p0")
+    return HeadCell(name, decimal(tau.value, 2), signed_shade(tau.value, largest))

@@ -14,21 +14,21 @@ from unicodedata import category
 from markupsafe import Markup
 
 from heedful.errors import DataError
-from heedful.markup import raised
-from heedful.measure.uncertainty import Estimate
-from heedful.papers.finding import Cell, Row, Table
-from heedful.reports.numbers import NONE
+from heedful.html import raised
+from heedful.metrics.statistics import Estimate
+from heedful.papers.findings import Cell, ResultTable, Row
+from heedful.reports.formatting import NONE, written
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def markdown_table(table: Table) -> str:
+def markdown_table(table: ResultTable) -> str:
     r"""The table in GitHub's Markdown, without its title and caption.
 
-    >>> from heedful.measure.uncertainty import Estimate
+    >>> from heedful.metrics.statistics import Estimate
     >>> cell = Cell(Estimate(0.469, 0.444, 0.494, 872), published=25.33, unit="%", starred=True)
-    >>> print(markdown_table(Table("Agreement", ("A(α, β^uf)",), (Row("SST", (cell,)),))))
+    >>> print(markdown_table(ResultTable("Agreement", ("A(α, β^uf)",), (Row("SST", (cell,)),))))
     |  | A(α, β<sup>uf</sup>), % |
     |---|--:|
     | SST | 46.9\* · _25.3_<br><sub>44.4–49.4</sub> |
@@ -47,10 +47,10 @@ def markdown_table(table: Table) -> str:
     return "\n".join(lines)
 
 
-def html_table(table: Table) -> Markup:
+def html_table(table: ResultTable) -> Markup:
     """The table as an HTML `<table>`, without its title and caption.
 
-    >>> print(html_table(Table("", ("<i>",), (Row("β^uf", (Cell(text="a < b"),)),))))
+    >>> print(html_table(ResultTable("", ("<i>",), (Row("β^uf", (Cell(text="a < b"),)),))))
     <table>
     <thead><tr><td></td><th scope="col" class="number">&lt;i&gt;</th></tr></thead>
     <tbody>
@@ -74,10 +74,10 @@ def html_table(table: Table) -> Markup:
     return Markup("\n").join([*parts, Markup("</table>")])
 
 
-def table_rows(table: Table) -> list[dict[str, Any]]:
+def table_rows(table: ResultTable) -> list[dict[str, Any]]:
     """The table as a file has it: one row for each cell, numbers as they were measured and as they are printed.
 
-    >>> table_rows(Table("", ("AER",), (Row("sst", (Cell(published=3.0, unit="%"),), "text"),)))[0]["published"]
+    >>> table_rows(ResultTable("", ("AER",), (Row("sst", (Cell(published=3.0, unit="%"),), "text"),)))[0]["published"]
     3.0
     """
     return [
@@ -105,7 +105,7 @@ def _numbers(measured: Estimate | None) -> dict[str, Any]:
 def plain_cell(cell: Cell) -> str:
     """A cell for a terminal: measured, its interval, and what the paper prints in parentheses.
 
-    >>> from heedful.measure.uncertainty import Estimate
+    >>> from heedful.metrics.statistics import Estimate
     >>> plain_cell(Cell(Estimate(0.469, 0.444, 0.494, 872), published=25.33, unit="%"))
     '46.9 [44.4–49.4] (25.3)'
     """
@@ -114,10 +114,10 @@ def plain_cell(cell: Cell) -> str:
     return " ".join(part for part in parts if part)
 
 
-def legend(tables: Iterable[Table]) -> str:
+def legend(tables: Iterable[ResultTable]) -> str:
     """How to read a cell, in plain words; only of what these tables hold, and empty where they hold no numbers.
 
-    >>> legend([Table("", ("a",), (Row("b", (Cell(published=3.0, published_starred=True),)),))])
+    >>> legend([ResultTable("", ("a",), (Row("b", (Cell(published=3.0, published_starred=True),)),))])
     'In each cell: measured here · published (in italics). –: not measured. *: the agreement was never exceeded.'
     """
     cells = [cell for table in tables for row in table.rows for cell in row.cells]
@@ -158,21 +158,7 @@ def one_line(text: str) -> str:
     return re.sub(" +", " ", "".join(kept)).strip()
 
 
-def written(value: float, digits: int) -> str:
-    """A number with a true minus sign and no minus before zero; a dash where there is none.
-
-    >>> written(-0.04, 1), written(-12345.678, 1), written(float("nan"), 1), written(float("-inf"), 1)
-    ('0.0', '−12,345.7', '–', '−∞')
-    """
-    if math.isnan(value):
-        return NONE
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:,.{digits}f}"
-    return text.lstrip("-") if round(value, digits) == 0 else text.replace("-", "−")
-
-
-def _heads(table: Table) -> tuple[list[str], list[bool]]:
+def _heads(table: ResultTable) -> tuple[list[str], list[bool]]:
     """The heads of the columns, with "%" where all numbers below are percentages; and which of them got it."""
     for row in table.rows:
         if len(row.cells) != len(table.columns):
@@ -190,7 +176,7 @@ def _heads(table: Table) -> tuple[list[str], list[bool]]:
     return heads, in_head
 
 
-def _groups(table: Table) -> Iterator[tuple[str, list[Row]]]:
+def _groups(table: ResultTable) -> Iterator[tuple[str, list[Row]]]:
     """Rows that belong together, under their group's name; under none where each row begins with it."""
     for group, together in groupby(table.rows, key=lambda row: row.group):
         rows = list(together)

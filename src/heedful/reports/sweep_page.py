@@ -12,13 +12,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from heedful.files import write_text
-from heedful.reports.audit_figures import Line, Mark, Scale, dots_svg
-from heedful.reports.audit_shades import STEPS, shade, shaded_style
-from heedful.reports.numbers import NONE, percent
-from heedful.reports.template import assets, filled
-from heedful.reports.words import symbol
-from heedful.studies.swept import Figure, SweepResult, SweptStudy
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, dots_svg, shade, shaded_style
+from heedful.reports.formatting import NONE, percent, symbol
+from heedful.reports.html import assets, filled
+from heedful.storage.atomic_files import write_text
+from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 
 _WIDEST = 17  # letters of a name that fit before a picture's scale
 
@@ -100,7 +98,7 @@ def _measure(result: SweepResult, key: str) -> Measure:
     """One picture for each place on all axes but the longest, whose values are its rows; one scale for all."""
     rows = _row_axis(result)
     apart = [len(axis.values) > 1 and i != rows for i, axis in enumerate(result.axes)]
-    groups: dict[str, list[tuple[str, Figure]]] = {}
+    groups: dict[str, list[tuple[str, SweepFigure]]] = {}
     for study in result.studies:
         figure = study.figure(key)
         if figure is None or math.isnan(figure.estimate.value):
@@ -110,10 +108,10 @@ def _measure(result: SweepResult, key: str) -> Measure:
         name = "the one study" if rows is None else study.place[rows]
         groups.setdefault(", ".join(others), []).append((name, figure))
     lines = {
-        title: [Line(_short(name), (Mark(figure.estimate),)) for name, figure in group]
+        title: [ChartLine(_short(name), (ChartMark(figure.estimate),)) for name, figure in group]
         for title, group in groups.items()
     }
-    scale = Scale.over([line for group in lines.values() for line in group], shares=True)
+    scale = ChartScale.over([line for group in lines.values() for line in group], shares=True)
     about = f"rows: {result.axes[rows].name}" if rows is not None else ""
     return Measure(
         anchor=_anchor(key),
@@ -134,7 +132,7 @@ def _row_axis(result: SweepResult) -> int | None:
     return max(range(len(sizes)), key=lambda i: (sizes[i], i))
 
 
-def _chance(group: Sequence[tuple[str, Figure]], scale: Scale) -> list[tuple[float, str]]:
+def _chance(group: Sequence[tuple[str, SweepFigure]], scale: ChartScale) -> list[tuple[float, str]]:
     """Where one kind of chance is the same in all rows, a line with its name."""
     known = [figure.random for _, figure in group if figure.random is not None]
     if not known or max(known) - min(known) > 0.01 or not scale.low <= known[0] <= scale.high:
@@ -155,7 +153,7 @@ def _rows(result: SweepResult, keys: Sequence[str]) -> list[StudyLine]:
     ]
 
 
-def _shaded(figure: Figure | None, least: float, most: float) -> Shaded:
+def _shaded(figure: SweepFigure | None, least: float, most: float) -> Shaded:
     if figure is None or math.isnan(figure.estimate.value):
         return Shaded(NONE, "")
     value = figure.estimate.value
@@ -169,7 +167,7 @@ def _ends(result: SweepResult, key: str) -> tuple[float, float]:
     return min(known), max(known)
 
 
-def _place(result: SweepResult, study: SweptStudy) -> str:
+def _place(result: SweepResult, study: SweepStudy) -> str:
     said = ", ".join(f"{axis.name} {word}" for axis, word in zip(result.axes, study.place, strict=True))
     return said or study.folder
 

@@ -20,15 +20,24 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.measure.agreement import agreement, random_agreement, shuffled_agreement
-from heedful.measure.entropy import normalised_entropy
-from heedful.measure.ragged import Ragged
-from heedful.measure.rank import kendall_tau_b
-from heedful.measure.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
-from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seeds
-from heedful.studies.model_folder import Recorded
-from heedful.studies.result import AgreementResult, Convention, Curve
-from heedful.studies.run import ModelKind, ModelSpec, Run
+from heedful.data.alignments import Alignment
+from heedful.data.ragged import Ragged
+from heedful.data.subwords import EncodedPairs
+from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
+from heedful.metrics.alignment import (
+    Links,
+    alignment_scores,
+    attention_between_words,
+    chance_aer,
+    diagonal_links,
+    links_from_attention,
+)
+from heedful.metrics.entropy import normalised_entropy
+from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.metrics.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
+from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
+from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
 
 Rows = NDArray[np.float64]  # one value per output word
 MeasureName = Literal["agreement", "kendall"]
@@ -37,7 +46,7 @@ MeasureName = Literal["agreement", "kendall"]
 class Recordings:
     """Every model's quantities at every recorded step, each read once."""
 
-    def __init__(self, run: Run, split: Recorded = "validation") -> None:
+    def __init__(self, run: RunDirectory, split: Recorded = "validation") -> None:
         self.run, self.split = run, split
         config = run.config()
         self.seeds, self.translating = config.seeds, config.task == "translation"
@@ -274,3 +283,67 @@ def _xi_bleu(
         bleu = [line["bleu" if recordings.split == "validation" else "train_bleu"] for line in metrics]
         values.append(contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), bleu).value)
     return float(np.mean(values))
+
+
+_APART = 1_000_000  # between the target positions of two seeds
+
+
+def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
+    """Alignment error rates of α over training and of α^IBM; nothing where there is no gold."""
+    pairs = recordings.run.pairs("validation")
+    if pairs.alignments is None:
+        return None
+    seeds, steps = recordings.seeds, recordings.steps("standard", recordings.seeds[0])
+
+    def error(step: int) -> Estimate:
+        per_seed = [_word_links(recordings.quantity("standard", seed, "alpha", step), pairs) for seed in seeds]
+        return _error(per_seed, pairs.alignments or ())
+
+    errors = [error(step) for step in steps]
+    iterations = recordings.steps("lexicon", 0)
+    first, last = (_word_links(recordings.quantity("lexicon", 0, "alpha", k), pairs) for k in (1, iterations[-1]))
+    L, T = _word_lengths(pairs)
+    sure, possible = zip(*((gold.sure, gold.possible) for gold in pairs.alignments), strict=True)
+    return AlignmentResult(
+        attention=Curve(steps, tuple(estimate.value for estimate in errors)),
+        untrained=errors[0],
+        trained=errors[-1],
+        counting=_error([first], pairs.alignments),
+        model_1=_error([last], pairs.alignments),
+        diagonal=_error([[diagonal_links(int(s), int(t)) for s, t in zip(L, T, strict=True)]], pairs.alignments),
+        chance=chance_aer(sure, L, T, possible),
+    )
+
+
+def _word_links(alpha: Ragged, pairs: EncodedPairs) -> list[Links]:
+    """Each target word linked to the source word it attends to most; `<bos>` and `<eos>` take no part."""
+    matrices = []
+    row = 0
+    for m in range(len(pairs)):
+        outputs = int(pairs.target.lengths[m]) - 1
+        matrix = np.stack([alpha.row(r) for r in range(row, row + outputs)])
+        row += outputs
+        source = pairs.source_words[pairs.source.offsets[m] : pairs.source.offsets[m + 1]]
+        target = pairs.target_words[pairs.target.offsets[m] + 1 : pairs.target.offsets[m + 1]]
+        matrices.append(attention_between_words(matrix, source, target))
+    return list(links_from_attention(matrices))
+
+
+def _word_lengths(pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
+    """How many words each source and each target has."""
+    return tuple(
+        np.array([words[a:b].max() + 1 for a, b in zip(ids.offsets[:-1], ids.offsets[1:], strict=True)])
+        for words, ids in ((pairs.source_words, pairs.source), (pairs.target_words, pairs.target))
+    )  # type: ignore[return-value]
+
+
+def _error(per_seed: Sequence[Sequence[Links]], gold: Sequence[Alignment]) -> Estimate:
+    """AER pooled over seeds, its interval over sentences: a sentence's links of all seeds are drawn together."""
+
+    def together(links: Sequence[Links]) -> set[tuple[int, int]]:
+        return {(s, t + k * _APART) for k, one in enumerate(links) for s, t in one}
+
+    n = len(per_seed)
+    links = [together([seed[m] for seed in per_seed]) for m in range(len(gold))]
+    sure, possible = ([together([getattr(g, kind)] * n) for g in gold] for kind in ("sure", "possible"))
+    return alignment_scores(links, sure, possible).aer

@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import ConfigError, DamagedError
-from heedful.files import write_atomically
-from heedful.model.train import Standing
-from heedful.seals import check, damaged, read_sealed, set_aside, write_sealed
-from heedful.studies.model_folder import STATE, TENSORS, ModelFolder
+from heedful.models.training import Standing
+from heedful.storage.atomic_files import write_atomically
+from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
+from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
 SECONDS = 30.0  # of training that a kill may cost, about
 SETTING = "HEEDFUL_CHECKPOINT_SECONDS"
@@ -49,7 +49,7 @@ class Checkpoints:
     """
 
     def __init__(
-        self, folder: ModelFolder, identity: Mapping[str, str], next_batch: Callable[[int], list[int]]
+        self, folder: ModelDirectory, identity: Mapping[str, str], next_batch: Callable[[int], list[int]]
     ) -> None:
         self.folder, self.root = folder, folder.root / "checkpoints"
         self.identity, self.next_batch = dict(identity) | {"torch": torch.__version__}, next_batch

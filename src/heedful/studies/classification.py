@@ -7,20 +7,20 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.config import AttentionMode, StudyConfig, TrainConfig
-from heedful.data.batch import evaluation_batches, training_batches
+from heedful.data.batching import evaluation_batches, training_batches
 from heedful.data.corpus import Corpus
-from heedful.data.tokens import EncodedSplit, encode
+from heedful.data.vocabulary import EncodedSplit, encode
 from heedful.errors import DataError
-from heedful.model.classifier import AttentionClassifier, nll, predict
-from heedful.model.proxy import BagOfWordsProxy, logistic_probe
-from heedful.studies.run import SPLITS, Run, sample_indices
+from heedful.models.classifier import AttentionClassifier, nll, predict
+from heedful.models.proxy import BagOfWordsProxy, logistic_probe
+from heedful.studies.run_directory import SPLITS, RunDirectory, sample_indices
 from heedful.studies.training import Batches, Job, train_proxy, train_recorded
-from heedful.trace.record import probe_snapshot, record
+from heedful.tracing.recorder import probe_snapshot, record
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
 
 
-def prepare(run: Run, config: StudyConfig, corpus: Corpus) -> None:
+def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
     """Number the words, and keep what the models will be given."""
     with torch.random.fork_rng(devices=[]):
         AttentionClassifier(config.model, 3, 2)  # settings that no model can have are refused before anything is done
@@ -121,5 +121,5 @@ def _record_probe(job: Job, step: int, word_log_odds: NDArray[np.floating]) -> N
         job.folder.record(step, probe_snapshot(word_log_odds, split), name)
 
 
-def _classes(run: Run) -> int:
+def _classes(run: RunDirectory) -> int:
     return len(run.data_summary()["labels"])

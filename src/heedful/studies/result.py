@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from heedful import markup
-from heedful.measure.uncertainty import Estimate
-from heedful.stored import Stored, frame
+from heedful import html as markup
+from heedful.metrics.statistics import Estimate
+from heedful.storage.serialization import Stored, frame
 
 if TYPE_CHECKING:
     import pandas

@@ -3,7 +3,6 @@
 import math
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,20 +12,27 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
-from heedful.data.open import open_data
+from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
-from heedful.files import clear_unfinished, json_text, sha256
-from heedful.seals import write_sealed
-from heedful.studies.aligning import measure_alignment
-from heedful.studies.analysis import Recordings, attention_entropy, final_performance, measure_agreements
-from heedful.studies.lock import held
-from heedful.studies.mending import known_data, mend
-from heedful.studies.pool import OnProgress, train_all
+from heedful.execution.pool import OnProgress
+from heedful.storage.atomic_files import clear_unfinished, json_text, sha256
+from heedful.storage.checksums import write_sealed
+from heedful.storage.locks import held
+from heedful.storage.manifest import source_commit
+from heedful.storage.serialization import digest
+from heedful.studies.analysis import (
+    Recordings,
+    attention_entropy,
+    final_performance,
+    measure_agreements,
+    measure_alignment,
+)
+from heedful.studies.repair import known_data, mend
 from heedful.studies.result import ModelSummary, StudyResult
-from heedful.studies.run import ModelSpec, Run, model_specs
+from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
+from heedful.studies.training import train_all
 from heedful.studies.verdict import judge
-from heedful.typed import digest
 
 
 def run_study(
@@ -48,7 +54,7 @@ def run_study(
     corpus: the data where they are not a name or a file that `config.data` can say. train: what trains the models,
     called as `train_all` is.
     """
-    run = Run(out)
+    run = RunDirectory(out)
     run.refuse_foreign()
     set_aside: list[str] = []
 
@@ -71,7 +77,7 @@ def run_study(
     return result
 
 
-def _save(run: Run, result: StudyResult, manifest: dict[str, Any]) -> None:
+def _save(run: RunDirectory, result: StudyResult, manifest: dict[str, Any]) -> None:
     """Write the result, then the manifest that vouches for it; at no instant does one vouch for another result."""
     if not (run.result_path.exists() and run.result_path.read_text(encoding="utf-8") == json_text(result.to_dict())):
         run.manifest_path.unlink(missing_ok=True)
@@ -79,7 +85,7 @@ def _save(run: Run, result: StudyResult, manifest: dict[str, Any]) -> None:
     write_sealed(run.manifest_path, manifest | {"result": sha256(run.result_path)})
 
 
-def analyse(run: Run) -> StudyResult:
+def analyse(run: RunDirectory) -> StudyResult:
     """The result of a run whose models are all trained."""
     config = run.config()
     recordings = Recordings(run)
@@ -102,7 +108,7 @@ def analyse(run: Run) -> StudyResult:
     )
 
 
-def prepare_data(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
+def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
     """Read the data and keep what the models will be given; a run that has its data only checks that they still are."""
     try:
         corpus = corpus or open_data(
@@ -136,7 +142,7 @@ def prepare_data(run: Run, config: StudyConfig, corpus: Corpus | ParallelCorpus 
     run.seal_data(config, corpus.digest())
 
 
-def _model_summary(run: Run, spec: ModelSpec) -> ModelSummary:
+def _model_summary(run: RunDirectory, spec: ModelSpec) -> ModelSummary:
     folder = run.model(spec)
     metrics = folder.metrics()
     return ModelSummary(
@@ -169,15 +175,3 @@ def _manifest(
         "seconds": round(seconds, 1),
         "set_aside": set_aside,
     }
-
-
-def source_commit() -> str | None:
-    """The commit of this source tree, where it is one; a package installed within another repository has none."""
-    here = Path(__file__)
-    try:
-        for asked in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
-            command = ["git", "-C", str(here.parent), *asked]
-            answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()

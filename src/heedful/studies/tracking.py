@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from heedful.config import StudyConfig
 from heedful.errors import ConfigError, MissingExtraError
+from heedful.storage.serialization import content, digest
 from heedful.studies.result import StudyResult
-from heedful.studies.run import Run, model_specs
-from heedful.typed import content, digest
+from heedful.studies.run_directory import RunDirectory, model_specs
 
 METRICS = ("accuracy", "loss", "train_loss", "bleu", "train_bleu")
 EXPERIMENT = "heedful"
@@ -40,7 +40,7 @@ class Tracker(Protocol):
 class Tracking:
     """Every tracker of a study, told of each evaluation once, whichever thread brings it."""
 
-    def __init__(self, trackers: Sequence[Tracker], run: Run, config: StudyConfig) -> None:
+    def __init__(self, trackers: Sequence[Tracker], run: RunDirectory, config: StudyConfig) -> None:
         self._trackers, self._run = trackers, run
         self._specs = {spec.name: spec for spec in model_specs(config)}
         self._told: set[tuple[str, int]] = set()
@@ -85,7 +85,7 @@ def tracking(wanted: Sequence[str], folder: Path, config: StudyConfig) -> Iterat
     try:
         for name in wanted:
             trackers.append(_open(name, folder, config))
-        yield Tracking(trackers, Run(folder), config)
+        yield Tracking(trackers, RunDirectory(folder), config)
     except BaseException:
         for tracker in trackers:
             tracker.close(failed=True)

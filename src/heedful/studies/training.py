@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,15 +12,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.config import TrainConfig
-from heedful.files import write_atomically
-from heedful.model.classifier import AttentionClassifier
-from heedful.model.proxy import BagOfWordsProxy
-from heedful.model.train import Standing, train
-from heedful.model.translator import Translator
-from heedful.studies.answers import Report
+from heedful.execution.pool import OnProgress, work_through
+from heedful.execution.worker import Report
+from heedful.models.classifier import AttentionClassifier
+from heedful.models.proxy import BagOfWordsProxy
+from heedful.models.training import Standing, train
+from heedful.models.translator import Translator
+from heedful.storage.atomic_files import write_atomically
 from heedful.studies.checkpoints import Checkpoints, Saved
-from heedful.studies.model_folder import ModelFolder
-from heedful.studies.run import ModelSpec, Run
+from heedful.studies.run_directory import ModelDirectory, ModelSpec, RunDirectory
 
 Model = AttentionClassifier | Translator | BagOfWordsProxy
 Batches = Callable[[int], Iterator[Any]]  # from a step on
@@ -31,13 +31,13 @@ PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share o
 class Job:
     """One model to train, where, on what, and who hears of it."""
 
-    run: Run
+    run: RunDirectory
     spec: ModelSpec
     device: torch.device
     report: Report
 
     @cached_property
-    def folder(self) -> ModelFolder:
+    def folder(self) -> ModelDirectory:
         """Where the model's files lie."""
         return self.run.model(self.spec)
 
@@ -150,8 +150,26 @@ def _run(
     return metrics
 
 
-def _save_weights(folder: ModelFolder, step: int, model: torch.nn.Module) -> None:
+def _save_weights(folder: ModelDirectory, step: int, model: torch.nn.Module) -> None:
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     path = folder.checkpoint_folder(step) / "model.safetensors"
     size = sum(tensor.nbytes for tensor in weights.values())
     folder.note(path, write_atomically(path, lambda place: save_file(weights, place), size=size))
+
+
+def train_all(
+    run: RunDirectory,
+    specs: Sequence[ModelSpec],
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    on_progress: OnProgress,
+    lock: int | None = None,
+) -> None:
+    """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised.
+
+    lock: the descriptor that holds the run's lock, which the workers hold too.
+    """
+    orders = {spec.name: f"{spec.kind} {spec.seed}" for spec in specs if not run.model(spec).is_done()}
+    arguments = (str(run.root), device)
+    work_through("heedful.studies.worker", arguments, orders, jobs=jobs, on_progress=on_progress, lock=lock)

@@ -6,23 +6,22 @@ import numpy as np
 import torch
 
 from heedful.config import AttentionMode, StudyConfig, TrainConfig
-from heedful.data.batch import evaluation_batches, training_batches
+from heedful.data.batching import evaluation_batches, training_batches
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
-from heedful.measure.bleu import corpus_bleu
-from heedful.model.decode import translate
-from heedful.model.lexicon import ibm_model_1
-from heedful.model.proxy import BagOfWordsProxy
-from heedful.model.translator import Translator
-from heedful.studies.run import SPLITS, Run, sample_indices
+from heedful.metrics.bleu import corpus_bleu
+from heedful.models.lexicon import ibm_model_1
+from heedful.models.proxy import BagOfWordsProxy
+from heedful.models.translator import Translator, translate
+from heedful.studies.run_directory import SPLITS, RunDirectory, sample_indices
 from heedful.studies.training import Batches, Job, train_proxy, train_recorded
-from heedful.trace.record_pairs import record_lexicon, record_pairs, record_proxy
+from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
 
 
-def prepare(run: Run, config: StudyConfig, corpus: ParallelCorpus) -> None:
+def prepare(run: RunDirectory, config: StudyConfig, corpus: ParallelCorpus) -> None:
     """Cut sentences into subwords, and keep what the models will be given."""
     decisions = list(corpus.decisions)
     train = _sample("train", corpus.train, config.max_train, decisions)

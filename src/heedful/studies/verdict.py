@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from heedful.measure.uncertainty import Estimate
+from heedful.metrics.statistics import Estimate
 from heedful.studies.result import AgreementResult, Answer, Question, Verdict
 
 

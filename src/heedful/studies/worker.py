@@ -2,7 +2,7 @@
 
 A process of its own, single-threaded: one per core beats two threads, and a script needs no `__main__` guard. Models
 to train come in on standard input, progress goes out on standard output, one JSON object a line. Started by
-`studies.pool`, it ends with the process that started it.
+`execution.pool`, it ends with the process that started it.
 """
 
 import sys
@@ -13,14 +13,16 @@ from typing import get_args
 import torch
 
 from heedful.errors import HeedfulError
-from heedful.model.train import choose_device
+from heedful.execution.worker import Report, answering
+from heedful.models.training import choose_device
 from heedful.studies import classification, translation
-from heedful.studies.answers import Report, answering
-from heedful.studies.run import ModelKind, ModelSpec, Run
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory
 from heedful.studies.training import Job
 
 
-def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Report = lambda line: None) -> None:
+def train_model(
+    run: RunDirectory, spec: ModelSpec, *, device: str = "auto", report: Report = lambda line: None
+) -> None:
     """Train, evaluate, record and store one model of a study; nothing happens where that was done before.
 
     A training that was broken off goes on from its last checkpoint.
@@ -38,7 +40,7 @@ def train_model(run: Run, spec: ModelSpec, *, device: str = "auto", report: Repo
 
 def main(arguments: list[str], report: Report) -> int:
     """Train the models named on standard input, `KIND SEED` a line; an error of ours is one JSON line, exit code 2."""
-    run, device = Run(Path(arguments[0])), arguments[1]
+    run, device = RunDirectory(Path(arguments[0])), arguments[1]
     torch.set_num_threads(1)
     for order in sys.stdin:
         kind, seed = order.split()

@@ -9,16 +9,16 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
-from heedful.data.open import open_data
+from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError, DataError, HeedfulError, RunError
-from heedful.files import usable
-from heedful.studies.answers import Report
-from heedful.studies.joining import connect, in_words
-from heedful.sweeps.carrying import Arrival
+from heedful.execution.ray_backend import connect, in_words
+from heedful.execution.worker import Report
+from heedful.storage.atomic_files import usable
 from heedful.sweeps.crew import AttemptError, as_attempt_error
+from heedful.sweeps.file_transfer import Arrival
 from heedful.sweeps.node import NodeOrder, on_node, versions
-from heedful.sweeps.order import Order
+from heedful.sweeps.study_job import StudyJob
 
 MOST_AT_ONCE = 256  # tasks handed to the cluster at a time, unless asked otherwise
 
@@ -57,7 +57,7 @@ class RayCrew:
         self._task = self._ray.remote(**how, **self._needs)(inspect.unwrap(on_node))  # Ray must see a generator
         self._mark.touch()
 
-    def attempt(self, order: Order, report: Report) -> None:
+    def attempt(self, order: StudyJob, report: Report) -> None:
         """Hand a study to the cluster, pass on what it says, and bring its files home unless they are there already."""
         asked = NodeOrder(
             order.to_dict(), str(self._mark), self._shared, os.getcwd(), os.environ.get("HEEDFUL_DATA"), versions()

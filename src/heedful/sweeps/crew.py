@@ -3,8 +3,8 @@
 from typing import Any, Protocol, runtime_checkable
 
 from heedful.errors import HeedfulError
-from heedful.studies.answers import Report
-from heedful.sweeps.order import Order
+from heedful.execution.worker import Report
+from heedful.sweeps.study_job import StudyJob
 
 
 class AttemptError(HeedfulError):
@@ -21,7 +21,7 @@ class Crew(Protocol):
 
     width: int
 
-    def attempt(self, order: Order, report: Report) -> None:
+    def attempt(self, order: StudyJob, report: Report) -> None:
         """Carry out one study from beginning to end, or raise `AttemptError`; report hears of its progress."""
 
     def stop(self) -> None:

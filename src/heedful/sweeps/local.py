@@ -8,10 +8,9 @@ import tempfile
 import threading
 from typing import IO, Any
 
-from heedful.studies.answers import Report
-from heedful.studies.orphans import driven, watched
+from heedful.execution.worker import Report, driven, watched
 from heedful.sweeps.crew import AttemptError, as_attempt_error
-from heedful.sweeps.order import Order
+from heedful.sweeps.study_job import StudyJob
 
 
 class LocalCrew:
@@ -24,7 +23,7 @@ class LocalCrew:
         self._lock = threading.Lock()
         self._stopped = False
 
-    def attempt(self, order: Order, report: Report) -> None:
+    def attempt(self, order: StudyJob, report: Report) -> None:
         """Carry out a study in a process that is idle or new; one that died is not used again."""
         worker = self._take()
         try:
@@ -79,7 +78,7 @@ class _Worker:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def follow(self, order: Order, report: Report) -> None:
+    def follow(self, order: StudyJob, report: Report) -> None:
         """Give the order and pass on what is answered, until it is finished or failed."""
         process = self._process
         assert process.stdin is not None

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DataError, HeedfulError
-from heedful.files import usable
-from heedful.sweeps.carrying import pieces
-from heedful.sweeps.order import Order, carry_out
+from heedful.storage.atomic_files import usable
+from heedful.sweeps.file_transfer import pieces
+from heedful.sweeps.study_job import StudyJob, carry_out
 
 DECIDING = ("heedful", "torch", "numpy", "scipy", "scikit-learn")  # versions that decide results
 
@@ -49,12 +49,12 @@ def on_node(asked: NodeOrder, corpora: list[Any]) -> Iterator[dict[str, Any]]:
     if asked.mirror and "HEEDFUL_DATA" not in os.environ and os.path.isdir(asked.mirror):
         os.environ["HEEDFUL_DATA"] = asked.mirror
     shared = os.path.exists(asked.mark) if asked.shared is None else asked.shared
-    order = Order.from_dict(asked.order)
+    order = StudyJob.from_dict(asked.order)
     yield {"stage": f"on {platform.node()}", "pid": os.getpid()}
     scratch = None if shared else Path(tempfile.mkdtemp(prefix="heedful-"))
     try:
         if scratch is not None:
-            order = Order(str(scratch / order.name), order.config, order.device)
+            order = StudyJob(str(scratch / order.name), order.config, order.device)
         failed = False
         for line in _followed(order, corpora):
             failed = failed or "error" in line
@@ -90,7 +90,7 @@ def _differs(wanted: dict[str, str]) -> str | None:
     return f"node {platform.node()} has {', '.join(other)}; results would not be the same" if other else None
 
 
-def _followed(order: Order, corpora: list[Any]) -> Iterator[dict[str, Any]]:
+def _followed(order: StudyJob, corpora: list[Any]) -> Iterator[dict[str, Any]]:
     """What is said while a study is carried out in a thread; an error of ours is its last line."""
     lines: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
 
@@ -111,7 +111,7 @@ def _followed(order: Order, corpora: list[Any]) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def _fetched(order: Order, corpora: list[Any]) -> Any:
+def _fetched(order: StudyJob, corpora: list[Any]) -> Any:
     """The data that were sent along, where this node does not have the file."""
     sent = [reference for reference in corpora if reference is not None]
     if not sent or usable(Path(order.config.data), DataError).exists():

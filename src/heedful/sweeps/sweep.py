@@ -1,18 +1,10 @@
-"""A sweep from beginning to end: a grid becomes studies, carried out by a crew, and one table of what they came to.
-
-runs/<sweep>/grid.toml              what was asked
-             studies/<name>-<id>/   one run for each study, named by the digest of its settings
-             manifest.json          where, when, how often tried
-             result.json            every study's figures
-             summary.parquet, .csv  the same as a table
-             report.html            the page
-"""
+"""A sweep as it is asked for: a grid in a file or a dictionary, and where its studies are to be carried out."""
 
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,25 +12,26 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import ConfigError, HeedfulError, RunError
-from heedful.files import usable, write_json, write_text
 from heedful.reports.sweep_page import write_sweep_page
-from heedful.studies.grid import Grid, GridPoint
-from heedful.studies.lock import LOCK, held
-from heedful.studies.mending import mend
+from heedful.storage.atomic_files import usable, write_json, write_text
+from heedful.storage.locks import LOCK, held
+from heedful.storage.manifest import source_commit
+from heedful.storage.serialization import digest, toml_value
+from heedful.studies.repair import mend
 from heedful.studies.result import StudyResult
-from heedful.studies.run import Run
-from heedful.studies.study import source_commit
-from heedful.studies.swept import GRID, STUDIES, SWEEP_RESULT, SweepResult, SweptStudy, main_figures
+from heedful.studies.run_directory import RunDirectory
+from heedful.sweeps.board import Event, EventKind, OnEvent, watch
 from heedful.sweeps.crew import AttemptError, Crew
-from heedful.sweeps.events import Event, EventKind, OnEvent
-from heedful.sweeps.order import Order, finished
-from heedful.typed import digest
+from heedful.sweeps.grid import Grid, GridPoint, grid_of, read_grid
+from heedful.sweeps.local import LocalCrew
+from heedful.sweeps.result import GRID, STUDIES, SWEEP_RESULT, SweepResult, SweepStudy, main_figures
+from heedful.sweeps.study_job import StudyJob, finished
 
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
-class Tried:
+class Attempt:
     """How often a study was tried, how long that took, and why it failed if it did."""
 
     attempts: int
@@ -83,7 +76,7 @@ def _sweep(
         if result is None:
             _mend(_folder(out, point), point, on_event)
             waiting.append(point)
-    tried: dict[str, Tried] = {}
+    tried: dict[str, Attempt] = {}
     about: dict[str, Any] = {}
     if waiting:
         team = crew(len(waiting))
@@ -101,9 +94,9 @@ def _mend(folder: Path, point: GridPoint, on_event: OnEvent) -> None:
     def tell(notice: str) -> None:
         on_event(Event("progress", point.folder, point.place, 1, line={"notice": notice}))
 
-    if usable(Run(folder).config_path).exists():
+    if usable(RunDirectory(folder).config_path).exists():
         with suppress(HeedfulError), held(folder):
-            mend(Run(folder), point.config, tell)
+            mend(RunDirectory(folder), point.config, tell)
 
 
 def _refuse_foreign(out: Path) -> None:
@@ -123,8 +116,8 @@ def _clear_arrivals(studies: Path) -> None:
 
 def _carry_out(
     points: list[GridPoint], out: Path, crew: Crew, retries: int, device: str, on_event: OnEvent
-) -> dict[str, Tried]:
-    tried: dict[str, Tried] = {}
+) -> dict[str, Attempt]:
+    tried: dict[str, Attempt] = {}
     stopped = threading.Event()
 
     def work(point: GridPoint) -> None:
@@ -158,9 +151,9 @@ def _try(
     device: str,
     on_event: OnEvent,
     stopped: threading.Event,
-) -> Tried:
+) -> Attempt:
     """Attempt a study until it is finished or was retried as often as asked."""
-    order = Order(os.path.abspath(folder), point.config, device)
+    order = StudyJob(os.path.abspath(folder), point.config, device)
     started = time.monotonic()
     for attempt in range(1, retries + 2):
 
@@ -177,21 +170,21 @@ def _try(
         result = finished(folder, point.config)
         if result is not None:
             on_event(Event("finished", point.folder, point.place, attempt, figures=_in_short(result)))
-            return Tried(attempt, seconds)
+            return Attempt(attempt, seconds)
         reason = reason or f"{folder} has no result"
         if stopped.is_set():
             break
         kind: EventKind = "retry" if attempt <= retries else "failed"
         on_event(Event(kind, point.folder, point.place, attempt, error=reason))
-    return Tried(attempt, seconds, reason)
+    return Attempt(attempt, seconds, reason)
 
 
-def _swept(out: Path, point: GridPoint, tried: Tried | None) -> SweptStudy:
+def _swept(out: Path, point: GridPoint, tried: Attempt | None) -> SweepStudy:
     result, name = finished(_folder(out, point), point.config), f"{STUDIES}/{point.folder}"
     if result is None:
         error = (tried and tried.error) or "not finished"
-        return SweptStudy(name, point.place, digest(point.config), "failed", error)
-    return SweptStudy(
+        return SweepStudy(name, point.place, digest(point.config), "failed", error)
+    return SweepStudy(
         name,
         point.place,
         result.config_digest,
@@ -222,7 +215,7 @@ def _in_short(result: StudyResult | None) -> str:
     return f"accuracy {result.xi_final.value:.1%}{agreement}"
 
 
-def _manifest(grid: Grid, tried: dict[str, Tried], about: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _manifest(grid: Grid, tried: dict[str, Attempt], about: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Where, when and how often: all that may differ between two executions of the same sweep."""
     return {
         "studies": len(grid.points),
@@ -236,3 +229,68 @@ def _manifest(grid: Grid, tried: dict[str, Tried], about: dict[str, Any], second
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(seconds, 1),
     }
+
+
+PLACES = ("local", "ray")
+
+
+def start_sweep(
+    asked: Any,
+    out: Path,
+    *,
+    on: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    retries: int = 1,
+    cpus: int | float = 1,
+    gpus: int | float = 0,
+    shared: bool | None = None,
+    device: str = "auto",
+    progress: bool = True,
+) -> SweepResult:
+    """Read the grid, check what goes together, and carry out the sweep; see `heedful.sweep`."""
+    grid = grid_of(asked) if isinstance(asked, Mapping) else read_grid(asked)
+    said = _written(asked) if isinstance(asked, Mapping) else Path(asked).read_text(encoding="utf-8")
+    _check(on, address, jobs, gpus, shared)
+
+    def crew(studies: int) -> Crew:
+        if on == "local":
+            cores = max(1, int((os.cpu_count() or 1) // max(cpus, 1)))
+            return LocalCrew(min(jobs or cores, studies))
+        from heedful.sweeps.cluster import RayCrew
+
+        return RayCrew(out, address=address, jobs=jobs, cpus=cpus, gpus=gpus, shared=shared)
+
+    if on == "ray" and device == "auto" and not gpus:
+        device = "cpu"
+    with watch([axis.name for axis in grid.axes], enabled=progress) as on_event:
+        return run_sweep(grid, out, crew, said=said, retries=retries, device=device, on_event=on_event)
+
+
+def _check(on: str, address: str | None, jobs: int | None, gpus: int | float, shared: bool | None) -> None:
+    if on not in PLACES:
+        raise ConfigError(f"--on {on!r} is not one of {', '.join(PLACES)}")
+    if jobs is not None and jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; it must be 1 or more")
+    if on == "local":
+        for name, given in (("address", address), ("shared", shared), ("gpus", gpus or None)):
+            if given is not None:
+                raise ConfigError(f"--{name} is for --on ray; on this machine, --jobs and --device say what is used")
+
+
+def _written(grid: Mapping[str, Any]) -> str:
+    """A grid that came as a dictionary, as TOML."""
+    lines = []
+    for table in ("base", "grid"):
+        lines.append(f"[{table}]")
+        lines += [f"{toml_value(str(name))} = {_value(value)}" for name, value in grid.get(table, {}).items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_value(str(k))} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(v) for v in value)}]"
+    return toml_value(value)

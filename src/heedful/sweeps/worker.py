@@ -11,8 +11,8 @@ import sys
 import threading
 
 from heedful.errors import HeedfulError
-from heedful.studies.answers import Report, answering
-from heedful.sweeps.order import Order, carry_out
+from heedful.execution.worker import Report, answering
+from heedful.sweeps.study_job import StudyJob, carry_out
 
 
 def main(report: Report) -> int:
@@ -31,7 +31,7 @@ def main(report: Report) -> int:
     threading.Thread(target=listen, daemon=True).start()
     while (line := orders.get()) is not None:
         try:
-            carry_out(Order.from_dict(json.loads(line)), report)
+            carry_out(StudyJob.from_dict(json.loads(line)), report)
         except HeedfulError as error:
             busy.clear()
             report({"error": str(error)})

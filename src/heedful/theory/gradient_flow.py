@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse, special
 
-from heedful.data.ids import Ids, Sentences, pairs_of
+from heedful.data.ragged import Ids, Sentences, pairs_of
 from heedful.errors import DataError
 
 

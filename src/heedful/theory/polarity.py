@@ -19,7 +19,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import sparse, special
 
-from heedful.data.ids import Ids, Sentences
+from heedful.data.ragged import Ids, Sentences
 from heedful.errors import DataError
 
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.data.corpora.entry import Entry, HubSource, Parts, files
-from heedful.data.corpora.reading import as_split, distinct, read_whole
+from heedful.data.corpora.entry import CatalogEntry, HubSource, Parts, as_split, distinct, files, read_whole
 from heedful.data.corpus import EMPTY
 from heedful.data.words import TokenRules
 
@@ -64,7 +63,7 @@ _AG_NEWS = files(
 )
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "ag-news",
         "AG News (Zhang et al. 2015), world and business",
         "topic of a news item",

@@ -4,8 +4,17 @@ import html
 import re
 from pathlib import Path
 
-from heedful.data.corpora.entry import POLARITY, Entry, Parts, files
-from heedful.data.corpora.reading import as_split, distinct, eighty_ten_ten, not_empty, read_whole
+from heedful.data.corpora.entry import (
+    POLARITY,
+    CatalogEntry,
+    Parts,
+    as_split,
+    distinct,
+    eighty_ten_ten,
+    files,
+    not_empty,
+    read_whole,
+)
 from heedful.data.words import tokenise
 
 DOMAINS = ("books", "dvd", "electronics", "kitchen_&_housewares")
@@ -49,7 +58,7 @@ e1fe187a8a3ad992888a98bca4d51538f4d7fef18aa050dde21b5aceb326c1e0 303721 kitchen_
 )
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "amazon",
         "Multi-Domain Sentiment Dataset (Blitzer et al. 2007), four domains",
         "sentiment of a product review",

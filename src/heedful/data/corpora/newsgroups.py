@@ -4,8 +4,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from heedful.data.corpora.entry import Entry, HubSource, Parts, files
-from heedful.data.corpora.reading import LabelledTexts, as_split, not_empty, read_jsonl
+from heedful.data.corpora.entry import (
+    CatalogEntry,
+    HubSource,
+    LabelledTexts,
+    Parts,
+    as_split,
+    files,
+    not_empty,
+    read_jsonl,
+)
 from heedful.data.corpus import EMPTY
 from heedful.data.words import TokenRules
 
@@ -73,7 +81,7 @@ _HUB_NEWSGROUPS = HubSource("SetFit/20_newsgroups", "f1b91292074e7cfb69be58b642d
 _NEWSGROUPS_RULES = TokenRules(integers_to_unknown=True, split_underscores=True)
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "20news-sport",
         "20 Newsgroups by date, baseball and hockey",
         "topic of a message",
@@ -86,7 +94,7 @@ ENTRIES = (
         published_as="20 NG",
         hub=_HUB_NEWSGROUPS,
     ),
-    Entry(
+    CatalogEntry(
         "20news-three",
         "20 Newsgroups by date, motorcycles, medicine and guns",
         "topic of a message",

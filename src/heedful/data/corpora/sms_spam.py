@@ -3,8 +3,17 @@
 import html
 from pathlib import Path
 
-from heedful.data.corpora.entry import Entry, HubSource, Parts, files
-from heedful.data.corpora.reading import SEED, as_split, distinct, parted, read_whole
+from heedful.data.corpora.entry import (
+    SEED,
+    CatalogEntry,
+    HubSource,
+    Parts,
+    as_split,
+    distinct,
+    files,
+    parted,
+    read_whole,
+)
 from heedful.data.corpus import divide
 
 
@@ -26,7 +35,7 @@ _SMS_SPAM = files(
 )
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "sms-spam",
         "SMS Spam Collection v.1 (Almeida & Hidalgo 2011)",
         "spam among text messages",

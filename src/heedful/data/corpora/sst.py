@@ -3,8 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from heedful.data.corpora.entry import FILM_SENTIMENT, POLARITY, Entry, HubSource, Parts, files
-from heedful.data.corpora.reading import LabelledTexts, as_split, read_lines
+from heedful.data.corpora.entry import (
+    FILM_SENTIMENT,
+    POLARITY,
+    CatalogEntry,
+    HubSource,
+    LabelledTexts,
+    Parts,
+    as_split,
+    files,
+    read_lines,
+)
 
 
 def sst(kind: str) -> Callable[[Path], Parts]:
@@ -42,7 +51,7 @@ b2f76c62b960f9fda5c6d751edb125abab4f878eb94a8754239b7f4af647f4c3 117239 stsa.fin
 _HUB_SST = HubSource("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3")
 
 ENTRIES = (
-    Entry(
+    CatalogEntry(
         "sst",
         "Stanford Sentiment Treebank, two classes (Socher et al. 2013)",
         FILM_SENTIMENT,
@@ -54,7 +63,7 @@ ENTRIES = (
         published_as="SST",
         hub=_HUB_SST,
     ),
-    Entry(
+    CatalogEntry(
         "sst-fine",
         "Stanford Sentiment Treebank, five classes (Socher et al. 2013)",
         FILM_SENTIMENT,

@@ -1,16 +1,20 @@
 """A.1 and Eq. 53 of snell2021: what is derived, checked in numbers."""
 
-import numpy as np
+import itertools
+from collections.abc import Sequence
 
-from heedful.data.ids import Ids
-from heedful.data.synthetic import stream_numbers
-from heedful.measure.uncertainty import Estimate, bootstrap_mean, mean_over_seeds
-from heedful.model.lexicon import count_table
-from heedful.papers.experiment import Lab
-from heedful.papers.finding import Cell, Figure, Finding, Panel, Row, Table, Value
-from heedful.papers.snell2021 import linear
-from heedful.papers.snell2021.studies import TRANSLATION, corpora, study_of
-from heedful.papers.tables import curve, exactly
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from heedful.data.ragged import Ids
+from heedful.data.synthetic.tasks import stream_numbers
+from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
+from heedful.papers.experiment import Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
+from heedful.papers.snell2021 import models as linear
+from heedful.papers.snell2021.config import TRANSLATION, corpora, study_of
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
 
@@ -20,7 +24,7 @@ SENTENCES = 60
 SEEDS = {"smoke": 2, "quick": 5, "paper": 20}
 
 
-def find_eq53(lab: Lab) -> Finding:
+def find_eq53(lab: Workspace) -> Finding:
     """Eq. 53: the proxy's logits begin to move as the count table says, the better the wider it is.
 
     The corpus is random: 60 pairs of 3 to 8 words out of 12. Eq. 54 gives the same right-hand side to the probability,
@@ -53,7 +57,7 @@ def find_eq53(lab: Lab) -> Finding:
         f"Eq. 54 as printed lacks the factor 1/∣O∣ = {1 / WORDS:.4f}: the last column tends to it, the one before to 1."
     )
     return Finding(
-        (Table("Eq. 53 as the proxy grows wider", columns, tuple(rows)),),
+        (ResultTable("Eq. 53 as the proxy grows wider", columns, tuple(rows)),),
         (Figure("eq53", "Eq. 53: counts foretell what is learned first", (panel,)),),
         tuple(values),
         (note,),
@@ -77,13 +81,13 @@ def _random_corpus() -> tuple[Ids, Ids]:
     return Ids.of(sentences[0]), Ids.of(sentences[1])
 
 
-def find_optimal(lab: Lab) -> Finding:
+def find_optimal(lab: Workspace) -> Finding:
     """A.1: the counterexample, and how often the best attention goes where β is largest in a trained linear model."""
     example = counterexample()
     data = next(c.data for c in corpora(lab.budget, "translation") if c.data)
-    study, sizes = study_of(data, lab.budget), linear.BUDGETS[lab.budget]
+    study, sizes = study_of(data, lab.budget), linear.LINEAR_BUDGETS[lab.budget]
     run = lab.study(study)
-    answers = list(lab.compute([linear.unit(seed, study, run, sizes) for seed in range(sizes.seeds)]).values())
+    answers = list(lab.compute([linear.linear_unit(seed, study, run, sizes) for seed in range(sizes.seeds)]).values())
     mean_rows = {
         key: np.mean([np.array(a[key], dtype=np.float64) for a in answers], axis=0)
         for key in ("agreement", "shuffle", "learned_agreement")
@@ -116,8 +120,8 @@ def find_optimal(lab: Lab) -> Finding:
     name = TRANSLATION[0].row if data == TRANSLATION[0].data else data
     return Finding(
         (
-            Table("A.1, the counterexample: no weight where β is largest", ("β", "α^opt"), three),
-            Table("A.1, the linear translator", columns, (Row(f"{name}", cells),)),
+            ResultTable("A.1, the counterexample: no weight where β is largest", ("β", "α^opt"), three),
+            ResultTable("A.1, the linear translator", columns, (Row(f"{name}", cells),)),
         ),
         values=(
             Value("A(alpha_opt,beta) above chance", above),
@@ -136,3 +140,121 @@ def find_optimal(lab: Lab) -> Finding:
 
 def _times(estimate: Estimate, factor: float) -> Estimate:
     return Estimate(estimate.value * factor, estimate.low * factor, estimate.high * factor, estimate.n)
+
+
+Matrix = NDArray[np.floating]
+GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
+ENGLISH = ("bad", "great", "is", "movie", "This")
+# The summed table and the probe that the paper's Figure 1 shows.
+COUNTS = ((22, 26, 97, 13, 200), (4, 2, 15, 20, 12), (1, 43, 2, 3, 35), (18, 22, 100, 8, 54), (44, 1, 19, 3, 35))
+PROBE_WORDS = ("a", "bad", "great", "is", "movie", "This")
+PROBE = (
+    (0.11, 0.04, 0.02, 0.03),
+    (0.04, 0.04, 0.02, 0.04),
+    (0.02, 0.02, 0.01, 0.71),
+    (0.04, 0.03, 0.90, 0.01),
+    (0.01, 0.60, 0.02, 0.03),
+    (0.80, 0.05, 0.01, 0.03),
+)
+
+
+def find_figure1(lab: Workspace) -> Finding:
+    """Figure 1: β of the worked German–English example, and Model 1 from one sentence's counts to an alignment."""
+    great = ("Dieser", "Film", "ist", "großartig"), ("This", "movie", "is", "great")
+    bad = ("Dieser", "Film", "ist", "schlecht"), ("This", "movie", "is", "bad")
+    summed = np.array(COUNTS, dtype=np.float64)
+    lexicon = Lexicon(translation_table(sparse.csr_array(summed)))
+    source = [GERMAN.index(word) for word in great[0]]
+    target = [ENGLISH.index("movie")]
+    beta, alpha = (f([source], [target]).values for f in (lexicon.beta, lexicon.alpha))
+    panels = (
+        _panel("β of the attention model", np.array(PROBE), PROBE_WORDS, great[0]),
+        _panel("1 count one pair", _count([great], GERMAN, ENGLISH), GERMAN, ENGLISH),
+        _panel("2 add the next pair", _count([great, bad], GERMAN, ENGLISH), GERMAN, ENGLISH),
+        _panel("   … and many others", summed, GERMAN, ENGLISH, digits=0),
+        _panel("3 Trans(o | i)", lexicon.table.toarray(), GERMAN, ENGLISH),
+        _panel("4 β of “movie”", beta[None], ("movie",), great[0]),
+        _panel("5 α of “movie”", alpha[None], ("movie",), great[0]),
+    )
+    note = (
+        "The paper's step 3 divides by 4 + 2 + 15 + 20 + 21 and prints .32 and α = .74; its table has 12 where the sum "
+        f"has 21. From the table as it stands Trans(movie | Film) = {beta[1]:.2f} and α = {alpha[1]:.2f}."
+    )
+    values = (
+        Value("Trans(movie|Film)", exactly(float(beta[1]))),
+        Value("alpha(movie, Film)", exactly(float(alpha[1]))),
+    )
+    return Finding(
+        figures=(Figure("figure1", "Figure 1: from counts to alignment", panels),), values=values, notes=(note,)
+    )
+
+
+def find_figure4(lab: Workspace) -> Finding:
+    """Figure 4: over permutations of one set of words the count table is constant."""
+    words = "ABCD"
+    pairs = [(p, tuple(f"{w}’" for w in p)) for p in itertools.permutations(words)]
+    return _uninformative("figure4", "Figure 4: permutations of one set of words", pairs, tuple(words))
+
+
+def find_figure8(lab: Workspace) -> Finding:
+    """Figure 8: over permutations of two disjoint sets it is constant within each."""
+    pairs = [(p, tuple(f"{w}’" for w in p)) for words in ("ABCD", "EFGH") for p in itertools.permutations(words)]
+    return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", pairs, tuple("ABCDEFGH"))
+
+
+def _uninformative(
+    name: str, title: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: tuple[str, ...]
+) -> Finding:
+    outputs = tuple(f"{w}’" for w in words)
+    counts = _count(pairs, words, outputs)
+    sources, targets = _ids(pairs[:1], words, outputs)
+    lexicon = count_table(*_ids(pairs, words, outputs)).lexicon()
+    alpha = lexicon.alpha(sources, targets).values.reshape(len(pairs[0][1]), -1)
+    panels = (
+        _panel("C of one pair", _count(pairs[:1], words, outputs), words, outputs),
+        _panel(f"C of all {len(pairs)}", counts, words, outputs, digits=0),
+        _panel("Trans(o | i)", lexicon.table.toarray(), words, outputs),
+        _panel("α of one pair", alpha, tuple(pairs[0][1]), tuple(pairs[0][0])),
+    )
+    values = (Value("spread of alpha", exactly(float(np.ptp(alpha)))),)
+    return Finding(figures=(Figure(name, title, panels),), values=values)
+
+
+def find_figure5(lab: Workspace) -> Finding:
+    """Figure 5: in classification the count table gives words their polarity, which then attracts attention."""
+    words, labels = ("bad", "great", "movie"), ("positive", "negative")
+    great, bad = (("great", "movie"), ("positive",)), (("bad", "movie"), ("negative",))
+    lexicon = count_table(*_ids([great, bad], words, labels)).lexicon()
+    alpha = lexicon.alpha(*_ids([great], words, labels)).values
+    panels = (
+        _panel("C of “great movie”", _count([great], words, labels), words, labels, digits=1),
+        _panel("C of both", _count([great, bad], words, labels), words, labels, digits=1),
+        _panel("Trans(label | word)", lexicon.table.toarray(), words, labels, digits=1),
+        _panel("α of “great movie”", alpha[None], ("positive",), great[0]),
+    )
+    values = (Value("alpha(great)", exactly(float(alpha[0]))), Value("alpha(movie)", exactly(float(alpha[1]))))
+    return Finding(
+        figures=(Figure("figure5", "Figure 5: polarity is learned, then attended to", panels),), values=values
+    )
+
+
+def _ids(
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: Sequence[str], outputs: Sequence[str]
+) -> tuple[Ids, Ids]:
+    return (
+        Ids.of([[words.index(w) for w in source] for source, _ in pairs]),
+        Ids.of([[outputs.index(o) for o in target] for _, target in pairs]),
+    )
+
+
+def _count(
+    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: Sequence[str], outputs: Sequence[str]
+) -> Matrix:
+    table: CountTable = count_table(*_ids(pairs, words, outputs), source_size=len(words), target_size=len(outputs))
+    counts: Matrix = table.matrix().toarray()
+    return counts
+
+
+def _panel(title: str, matrix: Matrix, rows: Sequence[str], columns: Sequence[str], digits: int = 2) -> Panel:
+    entries = tuple(tuple(float(x) for x in row) for row in matrix)
+    return Panel(title, matrix=entries, row_labels=tuple(rows), column_labels=tuple(columns), digits=digits)

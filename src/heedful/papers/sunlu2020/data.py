@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.corpus import Corpus, Split, divide, sample
-from heedful.data.open import open_data
+from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
-from heedful.data.synthetic import NEUTRAL, POLAR
-from heedful.data.tokens import EncodedSplit, Vocabulary, encode
+from heedful.data.ragged import Ragged
+from heedful.data.synthetic.tasks import NEUTRAL, POLAR
+from heedful.data.vocabulary import EncodedSplit, Vocabulary, encode
 from heedful.data.words import PLAIN
 from heedful.errors import DataError
-from heedful.measure.association import even_tokens, token_counts, token_labels
-from heedful.measure.ragged import Ragged
+from heedful.metrics.association import even_tokens, token_counts, token_labels
 
 SEED = 0
 TOPICS = "topics"  # generated like `polarity`, with three labels
@@ -38,7 +38,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class SunLuTexts:
     """A corpus as the models are given it.
 
     counts: how often each token occurs in training texts of each label. token_class: the label that a token goes with,
@@ -61,7 +61,7 @@ class Texts:
 
 
 @lru_cache(maxsize=2)
-def read_texts(data: str, sizes: Sample) -> Texts:
+def read_texts(data: str, sizes: Sample) -> SunLuTexts:
     """The corpus of that name, so much of it.
 
     >>> texts = read_texts("polarity", Sample(train=400, validation=10, test=10))
@@ -85,7 +85,7 @@ def read_texts(data: str, sizes: Sample) -> Texts:
     classes = token_labels(counts)
     classes[classes < 0] = NO_CLASS
     classes[even_tokens(counts)] = NEUTRAL_CLASS
-    return Texts(corpus.labels, encoded.vocabulary, train, validation, test, counts, classes)
+    return SunLuTexts(corpus.labels, encoded.vocabulary, train, validation, test, counts, classes)
 
 
 def open_corpus(data: str) -> Corpus:
@@ -140,6 +140,6 @@ def _topics(size: int = 3000) -> Corpus:
     return Corpus(TOPICS, labels, split(size), split(size // 10), split(size // 10), source="generated")
 
 
-def class_names(texts: Texts) -> tuple[str, ...]:
+def class_names(texts: SunLuTexts) -> tuple[str, ...]:
     """What the classes of tokens are called: positive and negative for two labels, the labels' names for more."""
     return ("negative", "positive") if len(texts.labels) == 2 else texts.labels

@@ -1,0 +1,452 @@
+"""What every Hugging Face model goes through in an audit: it is opened, asked, and left exactly as it was found."""
+
+import copy
+import inspect
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.attribution.huggingface_text import TokenReader, load
+from heedful.attribution.interface import Change, Output, Passage, Query
+from heedful.attribution.taps import Attention, Taps, find_taps
+from heedful.errors import ConfigError, DataError
+from heedful.models.training import undisturbed
+
+NO_LIMIT = 2**31 - 1
+SAMPLE = "One, two and three: this is what a text may look like."
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """What all Hugging Face models have in common once they are open; see `Network`."""
+
+    model: Any
+    query: Query
+    layers: int
+    heads: int
+    taps: Taps | None = None
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The model."""
+        return (self.model,)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the places are known where the model makes its attention."""
+        return self.taps is not None
+
+    def ask(self, inputs: Mapping[str, Tensor], change: Change | None = None) -> Any:
+        """The model's own answer, with everything that it can say about itself."""
+        if change is None:
+            return ask(self.model, inputs)
+        if self.taps is None:
+            raise DataError(f"{name_of(self.model)} makes its attention where no other can be put in its place")
+        return self.taps.run(lambda: ask(self.model, inputs), change)
+
+    def fresh(self, seed: int) -> Any:
+        """The model's architecture with fresh random parameters; None where its class needs more than a config."""
+        first = next(self.model.parameters())
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            try:
+                fresh = type(self.model)(copy.deepcopy(self.model.config))
+            except TypeError:
+                return None
+        return fresh.to(first.device, first.dtype).eval().requires_grad_(False)
+
+
+def ask(model: Any, inputs: Mapping[str, Tensor]) -> Any:
+    """Call a model for its attention and hidden states too."""
+    return model(**inputs, output_attentions=True, output_hidden_states=True, return_dict=True)
+
+
+def first_answer(model: Any, inputs: Mapping[str, Tensor]) -> Any:
+    """Ask a model that nobody has asked yet, and say what it lacks."""
+    takes = inspect.signature(model.forward).parameters
+    if "inputs_embeds" not in takes:
+        raise DataError(f"{name_of(model)} takes no embeddings in place of pieces (inputs_embeds)")
+    try:
+        return ask(model, {name: value.to(model.device) for name, value in inputs.items() if name in takes})
+    except TypeError as error:
+        raise DataError(f"{name_of(model)} cannot be asked for its attention: {error}") from error
+
+
+def name_of(model: Any) -> str:
+    """The class of a model, and where it came from if it says so."""
+    came_from = getattr(model.config, "_name_or_path", "")
+    return f"{type(model).__name__} ({came_from})" if came_from else type(model).__name__
+
+
+def attention_of(model: Any, found: tuple[Tensor | None, ...] | None, length: int) -> Attention:
+    """The attention that a model returned, from some places to all of `length` pieces in every layer; else an error."""
+    given = [alpha for alpha in found or () if alpha is not None and alpha.numel()]
+    if not given or len(given) != len(found or ()):
+        raise DataError(
+            f"{name_of(model)} gave no attention{f' in {len(found) - len(given)} layers' if found else ''}; it was "
+            f"asked with output_attentions=True and attention implementation {model.config._attn_implementation!r}, "
+            "so its architecture may not compute attention weights"
+        )
+    for alpha in given:
+        if alpha.ndim != 4 or alpha.shape[-1] != length:
+            raise DataError(
+                f"{name_of(model)} gives attention of shape {tuple(alpha.shape)} for {length} pieces; "
+                "an audit needs (texts, heads, places, pieces)"
+            )
+    return tuple(given)
+
+
+def in_full(logits: Tensor) -> Tensor:
+    """At least single precision."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def longest_input(model: Any, tokenizer: Any) -> int:
+    """How many pieces both model and tokeniser can take; positions up to the padding's are not for text (RoBERTa)."""
+    limits = [NO_LIMIT, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, part in model.named_modules():
+        if "position" in name and isinstance(part, nn.Embedding) and part.padding_idx is not None:
+            limits.append(part.num_embeddings - part.padding_idx - 1)
+    return min(int(limit) for limit in limits if limit is not None and limit > 0)
+
+
+def same_as_text(model: Any, found: Tensor, expected: Tensor) -> None:
+    """Refuse a model of which embeddings put in by hand make something else than the text does."""
+    tolerance = min(0.02, 100 * torch.finfo(model.dtype).eps)
+    if not torch.allclose(found, expected.to(found), rtol=tolerance, atol=tolerance):
+        raise DataError(
+            f"{name_of(model)} predicts {expected[0, 0]:.4f} from a text, but {found[0, 0]:.4f} from the embeddings of "
+            "its pieces; no importance can be taken of such input, and it cannot be audited"
+        )
+
+
+@contextmanager
+def as_found(model: nn.Module) -> Iterator[None]:
+    """Eager attention, evaluation mode, no gradients for parameters; after it all is as it was.
+
+    That is whatever hangs on its modules and configs (modes, hooks, attention implementations), `requires_grad`, and
+    torch's random state.
+    """
+    restore = [_held(thing) for thing in (*model.modules(), *_configs(model))]
+    try:
+        with undisturbed([model]):
+            for config in _configs(model):
+                config._attn_implementation = "eager"
+                if getattr(config, "use_cache", False):
+                    config.use_cache = False
+            yield
+    finally:
+        for put_back in restore:
+            put_back()
+
+
+def _held(thing: Any) -> Callable[[], None]:
+    """A function that gives an object the attributes it has now, and its dicts and sets (of hooks, …) their content."""
+    attributes = dict(thing.__dict__)
+    contents = [(value, value.copy()) for value in attributes.values() if isinstance(value, dict | set)]
+
+    def put_back() -> None:
+        for value, content in contents:
+            value.clear()
+            value.update(content)
+        thing.__dict__.clear()
+        thing.__dict__.update(attributes)
+
+    return put_back
+
+
+def _configs(model: nn.Module) -> list[Any]:
+    """The configs of a model and of its parts, each once, those within others included."""
+    from transformers import PretrainedConfig
+
+    found: dict[int, Any] = {}
+    waiting = [part.__dict__.get("config") for part in model.modules()]
+    while waiting:
+        config = waiting.pop()
+        if isinstance(config, PretrainedConfig) and id(config) not in found:
+            found[id(config)] = config
+            waiting.extend(config.__dict__.values())
+    return list(found.values())
+
+
+REFUSED = {"regression": "gives numbers", "multi_label_classification": "may give a text several labels"}
+
+
+@contextmanager
+def open_classifier(
+    model: str | Path | nn.Module,
+    tokenizer: Any = None,
+    *,
+    device: str | torch.device = "cpu",
+    query: Query | None = None,
+    trust_remote_code: bool = False,
+) -> Iterator[tuple["HuggingFaceClassifier", TokenReader]]:
+    """A classifier and its tokeniser as an audit wants them.
+
+    model: a folder, a Hub id, or a model, which then stays on its device and comes with its tokeniser. query: whose
+    attention explains the prediction; unless given, the last piece's where no piece looks ahead, the classification
+    token's where there is one, and otherwise the mean of all.
+
+    >>> from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> made = Tokenizer(models.WordLevel({"[UNK]": 0, "good": 1, "bad": 2}, unk_token="[UNK]"))
+    >>> made.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    >>> model = BertForSequenceClassification(BertConfig(vocab_size=3, **sizes))
+    >>> with open_classifier(model, PreTrainedTokenizerFast(tokenizer_object=made)) as (network, reader):
+    ...     pieces = torch.tensor([reader.read(0, "not bad").pieces])
+    ...     output = network.run(network.embed(pieces))
+    >>> network.query, network.can_change, output.attention[0].shape, reader.labels
+    ('mean', True, torch.Size([1, 2, 2, 2]), ('LABEL_0', 'LABEL_1'))
+    """
+    loaded, tokenizer = load("classifier", model, tokenizer, device, trust_remote_code=trust_remote_code)
+    if loaded.config.is_encoder_decoder:
+        raise DataError(f"{name_of(loaded)} reads a text by an encoder and again by a decoder; classifiers have one")
+    reader = TokenReader(tokenizer, _labels(loaded.config), longest_input(loaded, tokenizer))
+    with as_found(loaded), _no_word_on_padding(loaded):
+        yield _classifier(loaded, reader, query), reader
+
+
+@dataclass(frozen=True)
+class HuggingFaceClassifier(OpenedModel):
+    """A `Network` that gives every label a probability; hidden[l] is what goes into layer l."""
+
+    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+        """The word embeddings, with nothing of their position in them."""
+        table = self.model.get_input_embeddings()
+        embedded: Tensor = table(pieces.to(table.weight.device))
+        return embedded
+
+    def run(
+        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
+    ) -> Output:
+        """Read B inputs of one length; differentiable. `before` is of no use to a classifier."""
+        found = self.ask({"inputs_embeds": embedded}, change)
+        attention = attention_of(self.model, found.attentions, embedded.shape[1])
+        hidden = found.hidden_states or ()
+        if len(hidden) < len(attention):
+            raise DataError(f"{name_of(self.model)} gives {len(attention)} attentions, but {len(hidden)} hidden states")
+        return Output(_probabilities(self.model, found), attention, tuple(hidden[: len(attention)]))
+
+    def randomised(self, seed: int) -> "HuggingFaceClassifier | None":
+        """The same architecture with fresh random parameters; None where its class needs more than a config."""
+        fresh = self.fresh(seed)
+        return None if fresh is None else replace(self, model=fresh)
+
+
+@torch.no_grad()
+def _classifier(model: Any, reader: TokenReader, query: Query | None) -> HuggingFaceClassifier:
+    passage = reader.read(0, SAMPLE)
+    found = first_answer(model, reader.encoded(SAMPLE))
+    expected = _probabilities(model, found)
+    attention = attention_of(model, getattr(found, "attentions", None), len(passage.pieces))
+    if model.config.pad_token_id is None:
+        model.config.pad_token_id = 0  # decoders take no second text without one; never read, for nothing is padded
+    query = query or _query(attention, passage, reader.tokenizer.cls_token_id)
+    network = HuggingFaceClassifier(model, query, len(attention), attention[0].shape[1])
+    embedded = network.embed(torch.tensor([passage.pieces]))
+    same_as_text(model, network.run(embedded).probabilities, expected)
+    return replace(network, taps=find_taps(lambda: network.run(embedded).attention))
+
+
+def _query(attention: Attention, passage: Passage, classification: int | None) -> Query:
+    if not any(alpha.triu(1).any() for alpha in attention) or passage.pieces[-1] == classification:
+        return "last"
+    return "first" if passage.special[0] else "mean"
+
+
+def _probabilities(model: Any, found: Any) -> Float[Tensor, "B K"]:
+    logits = getattr(found, "logits", None)
+    if logits is None or logits.ndim != 2:
+        raise DataError(f"{name_of(model)} has no classification head: it does not give one number for each label")
+    if logits.shape[1] == 1:
+        logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
+    return in_full(logits).softmax(-1)
+
+
+def _labels(config: Any) -> tuple[str, ...]:
+    if config.problem_type in REFUSED:
+        does = REFUSED[config.problem_type]
+        raise ConfigError(
+            f"the model {does} (problem_type {config.problem_type!r}); an audit needs one label of several"
+        )
+    names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+    return names if len(names) > 1 else (f"not {names[0]}", names[0])
+
+
+@contextmanager
+def _no_word_on_padding(model: Any) -> Iterator[None]:
+    """Decoders log that they look for no padding among embeddings; there is none."""
+
+    def keep(record: logging.LogRecord) -> bool:
+        return "will not detect padding tokens" not in record.getMessage()
+
+    loggers = [logging.getLogger(name) for name in {type(model).__module__, "transformers.modeling_layers"}]
+    for logger in loggers:
+        logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(keep)
+
+
+MAX_PIECES = 128
+RULES = (  # of a model's generation settings, those that say which pieces may come
+    *("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id"),
+    *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
+)
+
+
+@contextmanager
+def open_translator(
+    model: str | Path | nn.Module,
+    tokenizer: Any = None,
+    *,
+    device: str | torch.device = "cpu",
+    trust_remote_code: bool = False,
+) -> Iterator[tuple["HuggingFaceTranslator", TokenReader]]:
+    """An encoder–decoder and its tokeniser as an audit wants them.
+
+    model: a folder, a Hub id, or a model, which then stays on its device and comes with its tokeniser.
+
+    >>> from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> made = Tokenizer(models.WordLevel({"[UNK]": 0, "</s>": 1, "chat": 2, "cat": 3}, unk_token="[UNK]"))
+    >>> made.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="[UNK]", eos_token="</s>")
+    >>> parts = {f"{half}_{part}": 2 for half in ("encoder", "decoder") for part in ("layers", "attention_heads")}
+    >>> special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"), 1)
+    >>> model = BartForConditionalGeneration(BartConfig(vocab_size=4, d_model=8, **parts, **special))
+    >>> with open_translator(model, tokenizer) as (network, reader):
+    ...     (passage,) = output_passages(network, reader, 0, "un chat noir", "cat")
+    ...     output = network.run(network.embed(torch.tensor([passage.pieces])), torch.tensor([passage.before]))
+    >>> passage.output, passage.target, passage.before, output.attention[0].shape
+    ('cat', 3, (1,), torch.Size([1, 2, 1, 3]))
+    """
+    loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
+    if not loaded.config.is_encoder_decoder:
+        raise DataError(f"{name_of(loaded)} is no encoder–decoder: it has no cross-attention")
+    reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer))
+    with as_found(loaded):
+        yield _translator(loaded, reader), reader
+
+
+def output_passages(
+    network: "HuggingFaceTranslator",
+    reader: TokenReader,
+    number: int,
+    text: str,
+    translation: str | None = None,
+    *,
+    max_pieces: int = MAX_PIECES,
+) -> list[Passage]:
+    """One passage for each output word: that of its first piece, given the pieces before it.
+
+    translation: whose words they are; unless given, the model's own (greedy). At most `max_pieces` are read or written,
+    and pieces of a translation beyond them count as cut. The example of `open_translator` shows one.
+    """
+    source = reader.read(number, text)
+    most = min(max_pieces, reader.longest)
+    if translation is None:
+        written = reader.written(number, network.translate(source.pieces, most))
+    else:
+        written = reader.read_output(number, translation)
+    firsts = [written.word.index(w) for w, special in enumerate(written.special) if not special]
+    cut = source.cut + max(0, len(written.pieces) - most)
+    return [
+        replace(
+            source,
+            target=written.pieces[first],
+            output=written.words[written.word[first]],
+            before=(network.start, *written.pieces[:first]),
+            cut=cut,
+        )
+        for first in firsts
+        if first < most
+    ]
+
+
+@dataclass(frozen=True)
+class HuggingFaceTranslator(OpenedModel):
+    """A `Network` that gives every possible next output piece a probability.
+
+    start: the piece that stands before all output. scale: what embeddings are multiplied with before the encoder takes
+    them in.
+    """
+
+    start: int = 0
+    scale: float = 1.0
+
+    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+        """The source's word embeddings, with nothing of their position in them."""
+        table = self.model.get_encoder().get_input_embeddings()
+        embedded: Tensor = table(pieces.to(table.weight.device)) * self.scale
+        return embedded
+
+    def run(
+        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
+    ) -> Output:
+        """Read B sources of one length; differentiable. before: the output so far; by default `start` alone."""
+        if before is None:
+            before = torch.full((len(embedded), 1), self.start)
+        inputs = {"inputs_embeds": embedded, "decoder_input_ids": before.to(embedded.device)}
+        found = self.ask(inputs, change)
+        attention = attention_of(self.model, found.cross_attentions, embedded.shape[1])
+        return Output(_next_probabilities(found), attention, (found.encoder_last_hidden_state,) * len(attention))
+
+    def randomised(self, seed: int) -> "HuggingFaceTranslator | None":
+        """The same architecture with fresh random parameters; None where its class needs more than a config."""
+        fresh = self.fresh(seed)
+        return None if fresh is None else replace(self, model=fresh)
+
+    @torch.no_grad()
+    def translate(self, pieces: Sequence[int], max_pieces: int) -> tuple[int, ...]:
+        """The model's own output, at every step the likeliest piece that its generation settings allow."""
+        own = self.model.generation_config
+        rules = {name: getattr(own, name, None) for name in RULES} | {"decoder_start_token_id": self.start}
+        greedy = type(own)(**rules, max_new_tokens=max_pieces, do_sample=False, num_beams=1)
+        source = torch.tensor([pieces], device=self.model.device)
+        written = self.model.generate(source, attention_mask=torch.ones_like(source), generation_config=greedy)
+        return tuple(written[0, 1:].tolist())
+
+
+@torch.no_grad()
+def _translator(model: Any, reader: TokenReader) -> HuggingFaceTranslator:
+    passage = reader.read(0, SAMPLE)
+    start = _start(model)
+    # One output piece more than the source has: no attention but the cross-attention has its shape.
+    before = torch.full((1, min(len(passage.pieces) + 1, reader.longest)), start, device=model.device)
+    found = first_answer(model, {**reader.encoded(SAMPLE), "decoder_input_ids": before})
+    attention = attention_of(model, getattr(found, "cross_attentions", None), len(passage.pieces))
+    network = HuggingFaceTranslator(model, "last", len(attention), attention[0].shape[1], start=start)
+    scaled = replace(network, scale=float(getattr(model.get_encoder(), "embed_scale", 1.0)))
+    pieces = torch.tensor([passage.pieces])
+    expected = _next_probabilities(found)
+    if not torch.allclose(network.run(network.embed(pieces), before).probabilities, expected):
+        network = scaled
+    embedded = network.embed(pieces)
+    same_as_text(model, network.run(embedded, before).probabilities, expected)
+    return replace(network, taps=find_taps(lambda: network.run(embedded, before).attention))
+
+
+def _start(model: Any) -> int:
+    for settings in (model.config, model.generation_config):
+        for name in ("decoder_start_token_id", "bos_token_id"):
+            found = getattr(settings, name, None)
+            if found is not None:
+                return int(found)
+    raise DataError(
+        f"{name_of(model)} does not say which piece its output starts with: set config.decoder_start_token_id"
+    )
+
+
+def _next_probabilities(found: Any) -> Float[Tensor, "B V"]:
+    return in_full(found.logits[:, -1]).softmax(-1)

@@ -1,0 +1,345 @@
+"""A Hugging Face model and its tokeniser, from a folder, the Hub or the caller's hands; errors in plain words."""
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from heedful.attribution.interface import Passage
+from heedful.errors import ConfigError, DataError, MissingExtraError
+from heedful.storage.atomic_files import usable
+
+MADE_OF_NOTHING = 2  # pieces, besides the special ones, that tokenisers have when their files are missing
+NOT_TRUSTED = (
+    "it brings code of its own, which would be run on this machine; read it, and where you trust it pass "
+    "--trust-remote-code (trust_remote_code=True in Python)"
+)
+Task = Literal["classifier", "translator"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The class that opens such a model, the list of architectures that it knows, what all these have, and for what."""
+
+    opens: str
+    known: str
+    head: str
+    data: str
+
+
+KINDS: Mapping[Task, Kind] = MappingProxyType(
+    {
+        "classifier": Kind(
+            "AutoModelForSequenceClassification",
+            "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+            "classification head",
+            "texts with labels",
+        ),
+        "translator": Kind(
+            "AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"
+        ),
+    }
+)
+
+
+def load(
+    task: Task,
+    model: str | Path | nn.Module,
+    tokenizer: Any,
+    device: str | torch.device,
+    *,
+    trust_remote_code: bool = False,
+) -> tuple[Any, Any]:
+    """The model and a tokeniser of our own.
+
+    A model that is handed in stays as and where it is. One that is loaded goes to `device`, in single precision if it
+    was saved in half of it. tokenizer: needed beside a model; beside a folder or Hub id, another one's place. Code that
+    comes with a model is not run, unless it is to be trusted.
+
+    >>> load("classifier", "no/such/folder", None, "cpu")
+    Traceback (most recent call last):
+    heedful.errors.DataError: no/such/folder: there is no such folder
+    """
+    transformers = _transformers()
+    if isinstance(model, nn.Module):
+        if not isinstance(model, transformers.PreTrainedModel):
+            raise ConfigError(f"{type(model).__name__} is no Hugging Face model: not a transformers.PreTrainedModel")
+        if tokenizer is None:
+            raise ConfigError(f"{type(model).__name__} came without its tokeniser; pass it beside the model")
+        return model, _tokenizer(transformers, tokenizer, trust_remote_code)
+    place = _place(model)
+    with torch.random.fork_rng(devices=[]), _quietly(transformers):
+        loaded = _model(transformers, KINDS[task], place, trust_remote_code)
+    return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as missing:
+        raise MissingExtraError("transformers", "hf", "opening a Hugging Face model") from missing
+    return transformers
+
+
+@contextmanager
+def _quietly(transformers: Any) -> Iterator[None]:
+    """No progress bars of other people's while a model is opened."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _place(model: str | Path) -> str:
+    """A folder that holds a model, or what can only be a Hub id: a name, or two with a stroke between them."""
+    folder = Path(os.path.expanduser(model))
+    if usable(folder, DataError).is_dir():
+        if not (folder / "config.json").is_file():
+            raise DataError(f"{model}: the folder has no config.json; one is written by model.save_pretrained(folder)")
+        return str(folder)
+    if folder.is_file():
+        raise DataError(f"{model} is a file; a model is a folder with a config.json, or a Hub id")
+    name = str(model)
+    if isinstance(model, Path) or name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
+        raise DataError(f"{model}: there is no such folder")
+    return name
+
+
+def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
+    try:
+        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
+    except (OSError, ValueError) as error:
+        raise _unopened(place, error) from error
+    brings = kind.opens in (getattr(config, "auto_map", None) or {})
+    if type(config) not in getattr(transformers, kind.known) and not (trust and brings):
+        if brings:
+            raise DataError(f"{place}: {NOT_TRUSTED}")
+        raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}, and {kind.data} need one")
+    opens = getattr(transformers, kind.opens)
+    try:
+        model, info = opens.from_pretrained(
+            place,
+            config=config,
+            attn_implementation="eager",
+            output_loading_info=True,
+            trust_remote_code=trust,
+            use_safetensors=True,  # the other format is a pickle
+        )
+    except (OSError, ValueError) as error:
+        raise _unopened(place, error) from error
+    missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
+    if missing:
+        raise DataError(
+            f"{place}: some parameters were never trained, for they are not there ({', '.join(missing[:3])}); "
+            f"train its {kind.head} first"
+        )
+    return model.float() if model.dtype in (torch.float16, torch.bfloat16) else model
+
+
+def _unopened(place: str, error: Exception) -> DataError:
+    said = str(error).strip().splitlines()[0]
+    if "trust_remote_code" in str(error):
+        return DataError(f"{place}: {NOT_TRUSTED}")
+    if "safetensors" in str(error) and (not Path(place).is_dir() or any(Path(place).glob("*.bin"))):
+        return DataError(
+            f"{place}: there is no model.safetensors, and weights in a pickle (pytorch_model.bin) are not read, since "
+            "they could run code; where you trust them, load them yourself and call model.save_pretrained(folder)"
+        )
+    if Path(place).is_dir():
+        return DataError(f"{place}: the folder cannot be opened as a model: {said}")
+    return DataError(
+        f"{place} is no folder, and as a Hub id it could not be fetched ({said}); "
+        "check the name and the network, or give a folder written by model.save_pretrained(folder)"
+    )
+
+
+def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
+    """A tokeniser that is handed in is copied, for every use of one changes its settings."""
+    if not isinstance(given, str | Path):
+        return copy.deepcopy(given)
+    advice = "save one there with tokenizer.save_pretrained(folder), or pass one"
+    try:
+        opened = transformers.AutoTokenizer.from_pretrained(given, trust_remote_code=trust)
+    except Exception as error:  # anything may come of files that are not there
+        if "trust_remote_code" in str(error):
+            raise DataError(f"{given}: {NOT_TRUSTED}") from error
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"{given}: no tokeniser could be opened ({said}); {advice}") from error
+    if len(opened) - len(opened.all_special_ids) <= MADE_OF_NOTHING:
+        raise DataError(f"{given}: there is no tokeniser, or one without a vocabulary; {advice}")
+    return opened
+
+
+MARKS = ("##", "▁", "Ġ", "</w>", "@@")
+
+
+@dataclass(frozen=True)
+class TokenReader:
+    """A `Reader` of a Hugging Face tokeniser. longest: of how many pieces the model can make sense at once.
+
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> from transformers import PreTrainedTokenizerFast
+    >>> made = Tokenizer(models.WordPiece({"[UNK]": 0, "un": 1, "##do": 2, "it": 3}, unk_token="[UNK]"))
+    >>> made.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> reader = TokenReader(PreTrainedTokenizerFast(tokenizer_object=made), ("no", "yes"), longest=4)
+    >>> passage = reader.read(0, "undo it now and then")
+    >>> passage.words, passage.word, passage.cut
+    (('undo', 'it', 'now'), (0, 0, 1, 2), 2)
+    """
+
+    tokenizer: Any
+    labels: tuple[str, ...]
+    longest: int
+
+    def read(self, number: int, text: str, label: str | None = None) -> Passage:
+        """A text of the data, its words and pieces; long ones are cut, and the passage says by how much."""
+        _refuse_blank(number, text)
+        made = self._from_text(number, text) if self.tokenizer.is_fast else self._from_marks(number, text)
+        if all(made.special):
+            raise DataError(f"text {number}: the tokeniser finds no piece in {_short(text)!r}")
+        return Passage(number, made.words, made.special, made.pieces, made.word, label=label, cut=made.cut)
+
+    def read_output(self, number: int, text: str) -> Passage:
+        """A translation as the tokeniser of the output side reads it; never cut."""
+        _refuse_blank(number, text)
+        if self.tokenizer.is_fast:
+            return self._from_text(number, text, output=True)
+        return self.written(number, self.tokenizer(text_target=text, verbose=False)["input_ids"])
+
+    def written(self, number: int, pieces: Sequence[int]) -> Passage:
+        """The pieces that a model wrote, as words."""
+        special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
+        names = self.tokenizer.convert_ids_to_tokens(list(pieces))
+        return self._by_marks(number, names, list(pieces), [piece in special for piece in pieces])
+
+    def encoded(self, text: str) -> Any:
+        """What the tokeniser itself would hand to the model: tensors for one text."""
+        return self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.longest)
+
+    def _from_text(self, number: int, text: str, *, output: bool = False) -> Passage:
+        side = {"text_target" if output else "text": text}
+        want = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+        found = whole = self.tokenizer(**side, **want)
+        if len(whole["input_ids"]) > self.longest and not output:
+            found = self.tokenizer(**side, **want, truncation=True, max_length=self.longest)
+        special = [bool(mark) for mark in found["special_tokens_mask"]]
+        spans, names, unit = found["offset_mapping"], found.tokens(), found.word_ids()
+        inked = [bool(text[start:end].strip()) for start, end in spans]
+
+        def begins(i: int) -> bool:
+            (_, end), (start, _) = spans[i - 1 : i + 1]
+            return unit[i] != unit[i - 1] or any(map(str.isspace, text[end : start + 1]))
+
+        def shown(part: Sequence[int]) -> str:
+            seen = [spans[i] for i in part if inked[i]]
+            return text[min(seen)[0] : max(end for _, end in seen)].strip() if seen else "".join(names[i] for i in part)
+
+        word = _grouped(special, begins, inked)
+        words = tuple(map(shown, _members(word)))
+        cut = len(whole["input_ids"]) - len(found["input_ids"])
+        return _passage(number, words, special, found["input_ids"], word, cut)
+
+    def _from_marks(self, number: int, text: str) -> Passage:
+        names = self.tokenizer.tokenize(text)
+        cut = min(len(names), max(0, len(names) + self.tokenizer.num_special_tokens_to_add() - self.longest))
+        kept = names[cut:] if self.tokenizer.truncation_side == "left" else names[: len(names) - cut]
+        pieces = self.tokenizer.convert_tokens_to_ids(kept)
+        whole = list(self.tokenizer.build_inputs_with_special_tokens(pieces))
+        before = next(i for i in range(len(whole) + 1) if whole[i : i + len(pieces)] == pieces)
+        after = len(whole) - before - len(pieces)
+        added = self.tokenizer.convert_ids_to_tokens(whole[:before] + whole[len(whole) - after :])
+        special = [True] * before + [False] * len(pieces) + [True] * after
+        made = self._by_marks(number, [*added[:before], *kept, *added[before:]], whole, special)
+        return _passage(number, made.words, special, whole, made.word, cut)
+
+    def _by_marks(self, number: int, names: Sequence[str], pieces: Sequence[int], special: Sequence[bool]) -> Passage:
+        def shown(part: Sequence[int]) -> str:
+            said = [names[i] for i in part]
+            written: str = "" if special[part[0]] else self.tokenizer.convert_tokens_to_string(said)
+            return written.replace("▁", " ").strip() or "".join(said)
+
+        inked = [name != self._mark for name in names]
+        word = _grouped(special, lambda i: self._begins(names[i - 1], names[i]), inked)
+        return _passage(number, tuple(map(shown, _members(word))), special, pieces, word, 0)
+
+    def _begins(self, previous: str, piece: str) -> bool:
+        match self._mark:
+            case "##":
+                return not piece.startswith("##")
+            case "</w>":
+                return previous.endswith("</w>")
+            case "@@":
+                return not previous.endswith("@@")
+            case None:
+                return True
+            case mark:
+                return piece.startswith(mark)
+
+    @cached_property
+    def _mark(self) -> str | None:
+        """The mark that most pieces of the vocabulary bear; None if none does."""
+        pieces = list(self.tokenizer.get_vocab())
+        count = {mark: sum(piece.startswith(mark) or piece.endswith(mark) for piece in pieces) for mark in MARKS}
+        most = max(MARKS, key=lambda mark: count[mark])
+        return most if count[most] else None
+
+
+def _grouped(special: Sequence[bool], begins: Callable[[int], bool], inked: Sequence[bool]) -> list[int]:
+    """Of which word each piece is a part; a special one is alone.
+
+    A piece without ink (a space) is part of the word after it, and where no word comes after it, of the one before it.
+    """
+    word: list[int] = []
+    rest = _ink_to_come(special, inked)
+    ink = False
+    for i, alone in enumerate(special):
+        if i == 0 or alone or special[i - 1] or (begins(i) and ink and rest[i]):
+            word.append(word[-1] + 1 if word else 0)
+            ink = inked[i]
+        else:
+            word.append(word[-1])
+            ink = ink or inked[i]
+    return word
+
+
+def _ink_to_come(special: Sequence[bool], inked: Sequence[bool]) -> list[bool]:
+    """Whether there is ink at or after each piece, before the next special one."""
+    rest: list[bool] = []
+    for alone, ink in zip(reversed(special), reversed(inked), strict=True):
+        rest.append(not alone and (ink or bool(rest and rest[-1])))
+    return rest[::-1]
+
+
+def _members(word: Sequence[int]) -> list[list[int]]:
+    members: list[list[int]] = [[] for _ in set(word)]
+    for i, w in enumerate(word):
+        members[w].append(i)
+    return members
+
+
+def _passage(
+    number: int, words: tuple[str, ...], special: Sequence[bool], pieces: Sequence[int], word: Sequence[int], cut: int
+) -> Passage:
+    marked = tuple(special[part[0]] for part in _members(word))
+    return Passage(number, words, marked, tuple(pieces), tuple(word), cut=cut)
+
+
+def _refuse_blank(number: int, text: str) -> None:
+    if not text.strip():
+        raise DataError(f"text {number} is empty; leave it out, or say what should be read in its place")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"

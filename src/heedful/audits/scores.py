@@ -1,0 +1,250 @@
+"""Do maps of attention put words in the order of their importance? Numbers for each passage, by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.attribution.attention_maps import (
+    DELETION,
+    GRADIENT,
+    HIDDEN,
+    HIDDEN_DELETION,
+    HIDDEN_INTEGRATED,
+    HIDDEN_PRODUCT,
+    INTEGRATED,
+    PRODUCT,
+    RANDOM,
+    is_head,
+    is_hidden,
+    layer_of,
+)
+from heedful.attribution.forward import Importance
+from heedful.attribution.model_queries import Numbers
+from heedful.audits.result import Contrast, Score
+from heedful.config import RESAMPLES
+from heedful.data.ragged import FloatArray, Ragged
+from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
+from heedful.metrics.entropy import normalised_entropy
+from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import (
+    Estimate,
+    benjamini_hochberg,
+    bootstrap_difference,
+    bootstrap_mean,
+    paired_permutation,
+)
+
+NO_STATES: Mapping[str, Mapping[int, Importance]] = MappingProxyType({})
+TOP = 5  # percent of a passage's words that count as its most important
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Numbers of each passage, NaN where undefined, and what the matched shuffle needs: each row's top.
+
+    numbers: `tau/<map>/<importance>`, `agreement/<map>/<importance>`, `entropy/<map>`, and `top/<map>`, the place of
+    its highest word. important: of each importance, the places of the words that are among the top 5 %.
+    """
+
+    numbers: dict[str, Numbers]
+    important: dict[str, list[list[int]]]
+
+
+def orders(
+    maps: Mapping[str, Importance],
+    inputs: Mapping[str, Importance],
+    hidden: Mapping[str, Mapping[int, Importance]] = NO_STATES,
+) -> Orders:
+    """Every map against every importance of the inputs, and against that of its own layer's hidden states.
+
+    Importances are compared with each other too, which says how well any explanation could do. Agreement is not asked
+    of single heads.
+
+    >>> from heedful.attribution.forward import normalised
+    >>> alpha, gradient = (normalised(np.array(row), np.array([3])) for row in ([0.2, 0.7, 0.1], [3.0, 6.0, 1.0]))
+    >>> found = orders({"layer 1": alpha}, {"gradient": gradient})
+    >>> found.numbers["tau/layer 1/gradient"], found.important
+    (array([1.]), {'gradient': [[1]]})
+    """
+    numbers: dict[str, Numbers] = {}
+    names = list(inputs)
+    for name, rows in maps.items():
+        layer = layer_of(name)
+        own = {} if layer is None else {kind: of[layer] for kind, of in hidden.items() if layer in of}
+        for other, importance in (*inputs.items(), *own.items()):
+            numbers[f"tau/{name}/{other}"] = tau(rows, importance)
+            if not is_head(name):
+                numbers[f"agreement/{name}/{other}"] = _agreement(rows, importance)
+        numbers[f"entropy/{name}"] = np.where(rows.undefined, np.nan, normalised_entropy(rows))
+        numbers[f"top/{name}"] = _highest(rows)
+    for i, name in enumerate(names):
+        numbers[f"top/{name}"] = _highest(inputs[name])
+        for other in names[i + 1 :]:
+            numbers[f"tau/{name}/{other}"] = tau(inputs[name], inputs[other])
+    important = {name: _top(rows) for name, rows in inputs.items()}
+    important |= {hidden_name(kind, layer): _top(rows) for kind, of in hidden.items() for layer, rows in of.items()}
+    return Orders(numbers, important)
+
+
+def hidden_name(kind: str, layer: int) -> str:
+    """Where `Orders.important` keeps an importance of a layer's states.
+
+    >>> hidden_name("hidden gradient", 0)
+    'hidden gradient 1'
+    """
+    return f"{kind} {layer + 1}"
+
+
+def tau(rows: Importance, others: Importance) -> Numbers:
+    """τ-b of each row; NaN where either is constant, or belongs to a prediction that nothing matters to."""
+    return np.where(_flat(rows) | _flat(others), np.nan, kendall_tau_b(rows, others))
+
+
+def _agreement(rows: Importance, others: Importance) -> Numbers:
+    return np.where(_flat(rows) | _flat(others), np.nan, agreement(rows, others, percent=TOP))
+
+
+def _highest(rows: Importance) -> Numbers:
+    """The place of each row's (first) maximum; NaN where it has none that stands out."""
+    places = [float(np.argmax(rows.row(r))) for r in range(len(rows))]
+    return np.where(_flat(rows), np.nan, places)
+
+
+def _top(rows: Importance) -> list[list[int]]:
+    """The places of each row that fewer than `TOP` percent of its words are above."""
+    return [_places(rows.row(r)) for r in range(len(rows))]
+
+
+def _places(row: FloatArray) -> list[int]:
+    allowed = -(-TOP * len(row) // 100)
+    found: list[int] = np.flatnonzero(row >= np.sort(row)[-allowed]).tolist()
+    return found
+
+
+def _flat(rows: Importance) -> NDArray[np.bool_]:
+    """Which rows put no word above another."""
+    starts = rows.offsets[:-1]
+    highest, lowest = np.maximum.reduceat(rows.values, starts), np.minimum.reduceat(rows.values, starts)
+    flat: NDArray[np.bool_] = (highest == lowest) | rows.undefined
+    return flat
+
+
+STATES = {  # beside the same of the inputs
+    HIDDEN: GRADIENT,
+    HIDDEN_PRODUCT: PRODUCT,
+    HIDDEN_INTEGRATED: INTEGRATED,
+    HIDDEN_DELETION: DELETION,
+}
+INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """All passages of an audit: numbers and important words by name (see `measuring.Part`).
+
+    text: whose passage it is, the unit of every interval. words: how many an explanation speaks of. position: how much
+    output came before, which the matched shuffle has to match.
+    """
+
+    text: NDArray[np.int64]
+    words: NDArray[np.int64]
+    position: NDArray[np.int64]
+    numbers: Mapping[str, Numbers]
+    important: Mapping[str, Sequence[Sequence[int]]]
+    seed: int = 0
+    resamples: int = RESAMPLES
+
+    def mean(self, values: Numbers) -> Estimate:
+        """Mean over passages with its interval over texts."""
+        return bootstrap_mean(values, groups=self.text, seed=self.seed, resamples=self.resamples)
+
+    def per_text(self, values: Numbers) -> Numbers:
+        """The mean of each text's passages that have a value; NaN where none has."""
+        _, which = np.unique(self.text, return_inverse=True)
+        defined = ~np.isnan(values)
+        total = np.bincount(which, weights=np.where(defined, values, 0.0))
+        count = np.bincount(which, weights=defined.astype(np.float64))
+        means = np.full(len(total), np.nan)
+        np.divide(total, count, out=means, where=count > 0)
+        return means
+
+
+def scores(table: ScoreTable) -> tuple[Score, ...]:
+    """Every quantity with its interval; agreements with that of the matched shuffle, and what lies beyond it."""
+    found = []
+    for name, values in table.numbers.items():
+        quantity, of, against, *_ = (*name.split("/"), "", "")
+        if quantity in INTERNAL:
+            continue
+        found.append(Score(quantity, of, against, table.mean(values)))
+        if quantity == "agreement":
+            shuffled = _shuffled(table, of, against)
+            found.append(Score("shuffled agreement", of, against, table.mean(shuffled)))
+            found.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
+    return tuple(found)
+
+
+def chance(table: ScoreTable) -> float:
+    """The agreement of a word drawn at random."""
+    return random_agreement(table.words, percent=TOP)
+
+
+def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
+    """What is compared on the same texts, each tested by permutation, all corrected together.
+
+    The headline map against random order and against each importance in what they are good for; its τ with each
+    importance against that of a random model, and against its τ with leave one out; its τ with an importance of states
+    against that with the same of inputs (M1 of meister2021).
+    """
+    importances = [name for name in table.important if not is_hidden(name)]
+    pairs = [
+        (quantity, headline, f"{quantity}/{headline}", other, f"{quantity}/{other}")
+        for quantity in ("comprehensiveness", "sufficiency", "token f1", "auprc")
+        for other in (RANDOM, *importances)
+    ]
+    for name in (*importances, *STATES):
+        own = f"tau/{headline}/{name}"
+        pairs.append((f"tau with {name}", "trained model", own, "random model", f"random {own}"))
+    deleted = f"tau/{headline}/{DELETION}"
+    pairs += [("tau", DELETION, deleted, name, f"tau/{headline}/{name}") for name in importances if name != DELETION]
+    pairs += [
+        ("tau", name, f"tau/{headline}/{name}", other, f"tau/{headline}/{other}") for name, other in STATES.items()
+    ]
+    known = [pair for pair in pairs if pair[2] in table.numbers and pair[4] in table.numbers]
+    tests = [_tested(table, table.numbers[a], table.numbers[b]) for _, _, a, _, b in known]
+    corrected = benjamini_hochberg([p for _, p in tests])
+    return tuple(
+        Contrast(quantity, first, second, difference, p, float(q))
+        for (quantity, first, _, second, _), (difference, p), q in zip(known, tests, corrected, strict=True)
+    )
+
+
+def _tested(table: ScoreTable, a: Numbers, b: Numbers) -> tuple[Estimate, float]:
+    difference = bootstrap_difference(a, b, groups=table.text, seed=table.seed, resamples=table.resamples)
+    both = np.where(np.isnan(a) | np.isnan(b), np.nan, a - b)
+    texts = table.per_text(both)
+    return difference, paired_permutation(texts, np.zeros(len(texts)), seed=table.seed, resamples=5 * table.resamples).p
+
+
+def _shuffled(table: ScoreTable, of: str, against: str) -> Numbers:
+    """The matched shuffle of one map with one importance; NaN where either has no order, or no text has its length."""
+    layer = layer_of(of)
+    important = table.important[hidden_name(against, layer) if is_hidden(against) and layer is not None else against]
+    rows = np.flatnonzero(~np.isnan(table.numbers[f"agreement/{of}/{against}"])).tolist()
+    result = np.full(len(table.text), np.nan)
+    if not rows:
+        return result
+    tops = table.numbers[f"top/{of}"]
+    u = Ragged.of([_marked(int(table.words[r]), [int(tops[r])]) for r in rows])
+    v = Ragged.of([_marked(int(table.words[r]), important[r]) for r in rows])
+    result[rows] = shuffled_agreement(u, v, position=table.position[rows], text=table.text[rows], percent=TOP)
+    return result
+
+
+def _marked(length: int, places: Sequence[int]) -> Numbers:
+    row = np.zeros(length)
+    row[list(places)] = 1.0
+    return row

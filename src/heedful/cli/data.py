@@ -1,0 +1,142 @@
+"""`heedful data`: list, show, check and fetch named corpora. Arguments and tables only."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.options import corpora, print_json
+
+app = typer.Typer(help="List, describe, check and fetch the named corpora.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="a name that `heedful data list` shows", autocompletion=corpora)]
+Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """The named corpora, and which of them are here."""
+    from heedful.data.catalog import CATALOG, is_here
+    from heedful.data.loading import describe
+    from heedful.data.synthetic.tasks import TASKS
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": found.name,
+            "title": found.title,
+            "task": found.task,
+            "labels": list(found.labels),
+            "licence": found.licence,
+            "here": is_here(found.name),
+        }
+        for found in CATALOG.values()
+    ]
+    rows += [facts for name in ("multi30k", *TASKS) if (facts := describe(name)) is not None]
+    if as_json:
+        return print_json(rows)
+    columns = ("name", "title", "task", "here")
+    _print_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """What a corpus is, its sizes, and what was decided when it was read."""
+    from heedful.data.catalog import entry, is_here, open_corpus
+    from heedful.data.loading import describe, open_data
+
+    if (facts := describe(name)) is not None:
+        if facts["here"]:
+            data = open_data(name)
+            facts["splits"] = {split: len(getattr(data, split)) for split in ("train", "validation", "test")}
+            facts |= {"decisions": list(data.decisions), "digest": data.digest()}
+        return print_json(facts) if as_json else _print_facts(name, facts)
+    found = entry(name)
+    facts = {
+        "name": found.name,
+        "title": found.title,
+        "task": found.task,
+        "labels": list(found.labels),
+        "licence": found.licence,
+        "source": found.source,
+        "published_as": found.published_as,
+        "rules": asdict(found.rules),
+        "hub": asdict(found.hub) if found.hub else None,
+        "files": [asdict(file) for file in found.files],
+        "here": is_here(name),
+    }
+    if facts["here"]:
+        corpus = open_corpus(name)
+        facts["splits"] = {
+            split: {label: part.labels.count(i) for i, label in enumerate(corpus.labels)}
+            for split, part in (("train", corpus.train), ("validation", corpus.validation), ("test", corpus.test))
+        }
+        facts["decisions"] = list(corpus.decisions)
+        facts["digest"] = corpus.digest()
+    if as_json:
+        return print_json(facts)
+    return _print_facts(name, {key: value for key, value in facts.items() if key not in ("files", "rules")})
+
+
+@app.command()
+def check(name: Name, as_json: Json = False) -> None:
+    """Compare a corpus's files with their checksums."""
+    from heedful.data.catalog import check as checked
+    from heedful.data.loading import describe, open_data
+    from heedful.errors import DataError
+
+    if describe(name) is not None:
+        data = open_data(name)  # reads every file against its checksum, or generates anew
+        facts = {"name": name, "ok": True, "digest": data.digest()}
+        return print_json(facts) if as_json else _print_facts(name, facts)
+    result = checked(name)
+    if as_json:
+        print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
+    else:
+        rows = [[file.path, file.status, f"{file.bytes:,}"] for file in result.files]
+        _print_table(("file", "status", "bytes"), rows)
+    if not result.ok:
+        raise DataError(result.advice)
+
+
+@app.command()
+def fetch(
+    name: Name,
+    revision: Annotated[
+        str | None, typer.Option(help="a commit or branch of the hub instead of the pinned one")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace the folder that is there")] = False,
+) -> None:
+    """Bring a corpus from the Hugging Face hub into the data directory, whole or not at all."""
+    from heedful.data.hub import fetch as fetched
+
+    def tell(notice: str) -> None:
+        typer.echo(notice, err=True)
+
+    typer.echo(fetched(name, revision=revision, force=force, tell=tell))
+
+
+def _print_facts(name: str, facts: dict[str, Any]) -> None:
+    _print_table(("", name), [[key, _cell(value)] for key, value in facts.items()])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_cell(inner).replace(chr(10), ', ')}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ("\n" if any(len(item) > 40 for item in value) else ", ").join(value)
+    return "–" if value is None else str(value)
+
+
+def _print_table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)

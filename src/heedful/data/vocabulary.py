@@ -1,0 +1,281 @@
+"""Words become numbers: the vocabulary, and a corpus encoded with it (snell2021, A.8)."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.corpus import Corpus, Split, sample
+from heedful.data.files.text_files import reason, regular
+from heedful.data.words import UNKNOWN, TokenRules, tokenise
+from heedful.errors import DamagedError, DataError
+from heedful.storage.atomic_files import json_in, write_atomically, write_text
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIALS",
+    "UNK",
+    "Encoded",
+    "EncodedSplit",
+    "TokenRules",
+    "Vocabulary",
+    "encode",
+    "tokenise",
+]
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPECIALS = ("<pad>", UNKNOWN, "<bos>", "<eos>")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words a model knows, the four specials first. A word of a text never gets `<pad>`, `<bos>` or `<eos>`.
+
+    >>> vocabulary = Vocabulary.build([["good", "film"], ["good", "plot"], ["<pad>", "film"]], min_count=2)
+    >>> vocabulary.words
+    ('<pad>', '<unk>', '<bos>', '<eos>', 'film', 'good')
+    >>> vocabulary.ids(["good", "plot", "<pad>"])
+    array([5, 1, 1], dtype=int32)
+    """
+
+    words: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.words[: len(SPECIALS)] != SPECIALS:
+            raise DataError(
+                f"a vocabulary begins with {', '.join(SPECIALS)}, this one with {str(self.words[:4])[:100]}"
+            )
+        if len(set(self.words)) != len(self.words):
+            raise DataError("a vocabulary holds each word once, this one repeats some")
+
+    @classmethod
+    def build(cls, texts: Iterable[Sequence[str]], min_count: int = 3) -> "Vocabulary":
+        """The words that occur `min_count` times or more, the most frequent first, then alphabetically."""
+        counts = Counter(chain.from_iterable(texts))
+        for special in SPECIALS:
+            counts.pop(special, None)
+        known = [word for word, count in counts.items() if count >= min_count]
+        return cls(SPECIALS + tuple(sorted(known, key=lambda word: (-counts[word], word))))
+
+    def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The number of each word; `UNK` for one that is not in the vocabulary or is spelt like a special."""
+        index = self._index
+        return np.array([index.get(word, UNK) for word in words], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words) if i >= len(SPECIALS)}
+
+    def save(self, path: Path) -> None:
+        """Write a JSON list of the words."""
+        write_text(path, json.dumps(self.words, indent=0) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Vocabulary":
+        """Read what `save` wrote."""
+        try:
+            words = json_in(regular(path))
+        except DamagedError as error:
+            raise DataError(str(error)) from None
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise DataError(f"{path}: damaged (a vocabulary is a JSON list of words); delete it and run again")
+        try:
+            return cls(tuple(words))
+        except DataError as error:
+            raise DataError(f"{path}: damaged ({error}); delete it and run again") from None
+
+
+@dataclass(frozen=True)
+class EncodedSplit:
+    """The texts of one split as numbers, end to end, each `<bos> … <eos>`; text i is `ids[offsets[i]:offsets[i + 1]]`.
+
+    >>> split = EncodedSplit.of([[BOS, 7, EOS], [BOS, 8, 9, EOS]], [0, 1])
+    >>> split.lengths, split.text(1)
+    (array([3, 4]), array([2, 8, 9, 3], dtype=int32))
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Iterable[Sequence[int] | NDArray[np.int32]], labels: Sequence[int]) -> "EncodedSplit":
+        """Lay texts that are already numbers end to end."""
+        arrays = [np.asarray(text, dtype=np.int32) for text in texts]
+        return cls(
+            np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32),
+            np.cumsum([0, *map(len, arrays)], dtype=np.int64),
+            np.asarray(labels, dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many numbers each text has, the two ends included."""
+        return np.diff(self.offsets)
+
+    def text(self, i: int) -> NDArray[np.int32]:
+        """The numbers of text i."""
+        i = range(len(self))[i]
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+    def take(self, which: NDArray[np.int64]) -> "EncodedSplit":
+        """The texts named, in that order.
+
+        >>> EncodedSplit.of([[2, 3], [2, 9, 3]], [0, 1]).take(np.array([1])).lengths
+        array([3])
+        """
+        return EncodedSplit.of([self.text(int(i)) for i in which], self.labels[which].tolist())
+
+    def save(self, path: Path) -> None:
+        """Write one Parquet file with a row per text: `ids` (list of int32) and `label` (int64)."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        ids = pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), pa.array(self.ids))
+        table = pa.table({"ids": ids, "label": pa.array(self.labels)})
+        write_atomically(path, lambda place: pq.write_table(table, place))
+
+    @classmethod
+    def load(cls, path: Path) -> "EncodedSplit":
+        """Read what `save` wrote."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            schema = pa.schema({"ids": pa.list_(pa.int32()), "label": pa.int64()})
+            table = pq.read_table(regular(path), schema=schema)
+            column = table["ids"].combine_chunks()
+            return cls(
+                column.flatten().to_numpy(),
+                np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]).astype(np.int64),
+                table["label"].to_numpy(),
+            )
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A corpus as numbers, and what was decided on the way (`decisions`).
+
+    `validation_words` are the words behind the validation ids, the rare ones too, for people to read.
+    """
+
+    vocabulary: Vocabulary
+    train: EncodedSplit
+    validation: EncodedSplit
+    test: EncodedSplit
+    decisions: tuple[str, ...]
+    validation_words: tuple[tuple[str, ...], ...] = ()
+
+
+def encode(
+    corpus: Corpus,
+    *,
+    min_count: int = 3,
+    max_length: int = 400,
+    max_validation: int | None = None,
+    max_train: int | None = None,
+    seed: int = 0,
+) -> Encoded:
+    """Number the words of a corpus; the vocabulary is that of the training texts used (snell2021, A.8).
+
+    `max_length` counts words without the two ends; a longer text is cut, and the cuts are counted in `decisions`.
+    `max_train` and `max_validation` take stratified samples under `seed`.
+
+    >>> train = Split(("a fine film", "a dull film", "a film"), (1, 0, 0))
+    >>> encoded = encode(Corpus("tiny", ("bad", "good"), train, train, train), max_length=2)
+    >>> encoded.vocabulary.words[4:], encoded.train.text(0)
+    (('a',), array([2, 4, 1, 3], dtype=int32))
+    >>> encoded.decisions[0]
+    'train: 2 of 3 texts cut to 2 words'
+    """
+    if max_length < 1 or min_count < 1:
+        raise DataError(f"max_length and min_count are at least 1, not {max_length} and {min_count}")
+    train, validation = sample(corpus.train, max_train, seed), sample(corpus.validation, max_validation, seed)
+    decisions = list(corpus.decisions)
+    for name, used, whole in (("train", train, corpus.train), ("validation", validation, corpus.validation)):
+        if len(used) < len(whole):
+            decisions.append(f"{name}: {len(used):,} of {len(whole):,} texts sampled, stratified, seed {seed}")
+    words = {
+        name: _words(name, split, corpus.rules, max_length, decisions)
+        for name, split in (("train", train), ("validation", validation), ("test", corpus.test))
+    }
+    vocabulary = Vocabulary.build(words["train"], min_count)
+    return Encoded(
+        vocabulary,
+        _numbered(vocabulary, words["train"], train),
+        _numbered(vocabulary, words["validation"], validation),
+        _numbered(vocabulary, words["test"], corpus.test),
+        tuple(decisions),
+        tuple(tuple(text) for text in words["validation"]),
+    )
+
+
+def _words(name: str, split: Split, rules: TokenRules, max_length: int, decisions: list[str]) -> list[list[str]]:
+    texts = [tokenise(text, rules) for text in split.texts]
+    cut = sum(len(text) > max_length for text in texts)
+    wordless = sum(not text for text in texts)
+    if cut:
+        decisions.append(f"{name}: {cut:,} of {len(texts):,} texts cut to {max_length:,} words")
+    if wordless:
+        decisions.append(f"{name}: {wordless:,} of {len(texts):,} texts have no word and keep only their two ends")
+    return [text[:max_length] for text in texts]
+
+
+def _numbered(vocabulary: Vocabulary, texts: list[list[str]], split: Split) -> EncodedSplit:
+    bos, eos = (np.array([end], dtype=np.int32) for end in (BOS, EOS))
+    return EncodedSplit.of((np.concatenate((bos, vocabulary.ids(text), eos)) for text in texts), split.labels)
+
+
+@dataclass
+class Frequent:
+    """How often words occurred, for at most `room` words at a time (Misra and Gries 1982, merged part by part).
+
+    A count is too low by at most `missed`, which is 0 for as long as the words have room; every word that occurred more
+    often than `missed` is there. Where there is no room left, half the words go, so `missed` never exceeds the number
+    of words read over half the room.
+
+    >>> seen = Frequent(room=4)
+    >>> seen.add({"the": 5, "a": 3, "of": 1, "in": 1, "or": 1})
+    >>> seen.counts, seen.missed
+    (Counter({'the': 4, 'a': 2}), 1)
+    """
+
+    room: int
+    counts: Counter[str] = field(default_factory=Counter)
+    missed: int = 0
+
+    def add(self, counts: Mapping[str, int]) -> None:
+        """More occurrences."""
+        self.counts.update(counts)
+        if len(self.counts) > self.room:
+            over = sorted(self.counts.values(), reverse=True)[self.room // 2]
+            self.counts = Counter({word: count - over for word, count in self.counts.items() if count > over})
+            self.missed += over
+
+    def vocabulary(self, most: int, min_count: int) -> Vocabulary:
+        """The `most` frequent words that occur `min_count` times or more, the most frequent first, then by spelling.
+
+        >>> seen = Frequent(room=9)
+        >>> seen.add({"b": 2, "a": 2, "c": 1})
+        >>> seen.vocabulary(most=5, min_count=2).words[4:]
+        ('a', 'b')
+        """
+        known = [w for w, count in self.counts.items() if count + self.missed >= min_count and w not in SPECIALS]
+        known.sort(key=lambda word: (-self.counts[word], word))
+        return Vocabulary(SPECIALS + tuple(known[:most]))

@@ -1,0 +1,339 @@
+"""What following a training has shown: agreements, entropy and accuracy at every recorded step, and a plain verdict."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heedful import html as markup
+from heedful.data.ragged import Ragged
+from heedful.errors import ConfigError, RunError
+from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
+from heedful.metrics.entropy import normalised_entropy
+from heedful.metrics.statistics import Estimate, bootstrap_mean
+from heedful.storage.atomic_files import usable, without_nan, write_json
+from heedful.storage.manifest import now, source_commit, versions
+from heedful.storage.serialization import Stored, digest, frame
+from heedful.studies.result import Answer, Curve, Question, Verdict
+from heedful.studies.run_directory import ModelDirectory
+from heedful.studies.verdict import against_chance, with_interval
+from heedful.tracing.store import Snapshot, Trace, write_step
+
+if TYPE_CHECKING:
+    import pandas
+
+FORMAT = 1
+AGREEMENTS = ("A(alpha,beta)", "A(alpha,delta)", "A(delta,beta)")  # what every step has
+
+
+@dataclass(frozen=True)
+class ProbeTexts(Stored):
+    """The texts a training is followed on, as its model reads them.
+
+    model: its class. labels: their names, in the model's order. words: of each text, without those that the tokeniser
+    added. right: the right label of each text, by number; none at all where they are not known.
+    """
+
+    name: str
+    model: str
+    labels: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
+    right: tuple[int, ...] = ()
+    decisions: tuple[str, ...] = ()
+
+    @property
+    def majority(self) -> float:
+        """The share of the most frequent label; NaN where labels are not known."""
+        return max(Counter(self.right).values()) / len(self.right) if self.right else float("nan")
+
+
+@dataclass(frozen=True)
+class StepAgreement:
+    """A(u, v) at one step, with chance beside it.
+
+    shuffle: u of one text with v of another of equal length; excess: the agreement beyond that; gain: the agreement
+    beyond that of the first recorded step, text by text.
+    """
+
+    name: str
+    estimate: Estimate
+    shuffle: Estimate
+    excess: Estimate
+    gain: Estimate
+    ties: int
+
+
+@dataclass(frozen=True)
+class FollowedStep:
+    """What the probe texts show at one step.
+
+    accuracy, loss: NaN where labels are not known. entropy: H̃ of attention over the words. special: the share of
+    attention that goes to no word, but to what the tokeniser added.
+    """
+
+    step: int
+    accuracy: float
+    loss: float
+    entropy: Estimate
+    special: float
+    agreements: tuple[StepAgreement, ...]
+
+    def __post_init__(self) -> None:
+        lacking = [name for name in AGREEMENTS if name not in {row.name for row in self.agreements}]
+        if lacking:
+            raise ConfigError(f"step {self.step} lacks {', '.join(lacking)}")
+
+    def agreement(self, name: str) -> StepAgreement:
+        """The row of that name, such as `A(alpha,beta)`."""
+        for row in self.agreements:
+            if row.name == name:
+                return row
+        raise KeyError(f"{name!r} is not among {[row.name for row in self.agreements]}")
+
+
+@dataclass(frozen=True)
+class FollowedTraining(Stored):
+    """What following a training has shown so far; `result.json` is this and nothing else."""
+
+    name: str
+    model: str
+    texts: int
+    random_agreement: float
+    steps: tuple[FollowedStep, ...]
+    task: str = "following"
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise ConfigError("steps is empty; of a followed training at least one was recorded")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The fixed questions, answered from the last recorded step."""
+        return judge_training(self)
+
+    def curve(self, name: str) -> Curve:
+        """An agreement over the recorded steps."""
+        return Curve(
+            tuple(step.step for step in self.steps), tuple(step.agreement(name).estimate.value for step in self.steps)
+        )
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One flat row per step and agreement."""
+        return [
+            {
+                "step": step.step,
+                "accuracy": step.accuracy,
+                "loss": step.loss,
+                "entropy": step.entropy.value,
+                "special": step.special,
+                "quantity": row.name,
+                "agreement": row.estimate.value,
+                "low": row.estimate.low,
+                "high": row.estimate.high,
+                "n": row.estimate.n,
+                "random": self.random_agreement,
+                "shuffle": row.shuffle.value,
+                "excess_low": row.excess.low,
+                "excess_high": row.excess.high,
+                "gain": row.gain.value,
+                "gain_low": row.gain.low,
+                "gain_high": row.gain.high,
+                "ties": row.ties,
+            }
+            for step in self.steps
+            for row in step.agreements
+        ]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """One row per step and agreement."""
+        return frame(self.to_rows())
+
+    def _repr_html_(self) -> str:
+        dots = [
+            {
+                "key": row.name,
+                "symbol": markup.symbol(row.name),
+                "convention": "own",
+                "value": row.estimate.value,
+                "low": row.estimate.low,
+                "high": row.estimate.high,
+                "shuffle": row.shuffle.value,
+            }
+            for row in self.steps[-1].agreements
+        ]
+        picture = markup.dots_and_whiskers(dots, self.random_agreement)
+        return markup.notebook(self.verdict.sentence, markup.answers(self.verdict.questions), picture)
+
+
+def judge_training(result: FollowedTraining) -> Verdict:
+    """Answer the fixed questions of a followed training and say in one sentence what follows."""
+    last = result.steps[-1]
+    known = _beyond_chance(
+        "Does attention look where a single word already gives the answer away?",
+        result,
+        last.agreement("A(alpha,beta)"),
+    )
+    salient = _beyond_chance(
+        "Does attention look at the word that the prediction depends on most?", result, last.agreement("A(alpha,delta)")
+    )
+    carried = _beyond_chance(
+        "Is that word one which gives the answer away by itself?", result, last.agreement("A(delta,beta)")
+    )
+    learned = _gained("Did training bring attention to such words?", result, last.agreement("A(alpha,beta)"))
+    sentence = f"At step {last.step:,}, {_sentence(known.answer, salient.answer, learned.answer)}."
+    return Verdict(sentence, (known, learned, salient, carried))
+
+
+def _beyond_chance(question: str, result: FollowedTraining, row: StepAgreement) -> Question:
+    return Question(
+        question,
+        against_chance(row.estimate, result.random_agreement, row.excess),
+        f"{row.name} {with_interval(row.estimate)} against {result.random_agreement:.0%} at random "
+        f"and {row.shuffle.value:.0%} for other texts of the same length",
+    )
+
+
+def _gained(question: str, result: FollowedTraining, row: StepAgreement) -> Question:
+    first = result.steps[0].agreement(row.name).estimate
+    answer: Answer = "yes" if row.gain.low > 0 else "no" if row.gain.high < 0 else "unclear"
+    return Question(
+        question,
+        answer,
+        f"{row.name} {with_interval(row.estimate)} against {with_interval(first)} at step {result.steps[0].step:,}; "
+        f"text by text the gain is {with_interval(row.gain)}",
+    )
+
+
+def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
+    if known == "unclear":
+        course = "it stays open whether attention looks where single words give the answer away"
+    elif known == "no":
+        course = "attention does not look where single words give the answer away"
+    else:
+        course = "attention looks more often than chance where single words give the answer away"
+        course += {
+            "yes": ", and training brought it there",
+            "no": ", though less than before training",
+            "unclear": ", though it is not shown that training brought it there",
+        }[learned]
+    trust = {
+        "yes": "more often than chance, it looks at the words that the prediction depends on",
+        "no": "it does not look at the words that the prediction depends on",
+        "unclear": "whether it looks at the words that the prediction depends on stays open",
+    }[salient]
+    return f"{course}; {trust}"
+
+
+PAIRS = (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))
+_STORED = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
+
+
+class FollowedDirectory:
+    """The folder of a followed training: what is in it, and how a step comes into it.
+
+    >>> import tempfile
+    >>> FollowedDirectory(tempfile.mkdtemp()).is_begun()
+    False
+    """
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+        self.folder = ModelDirectory(self.root)
+
+    @property
+    def result_path(self) -> Path:
+        """The measures."""
+        return self.root / "result.json"
+
+    @property
+    def manifest_path(self) -> Path:
+        """When and with what it was recorded."""
+        return self.root / "manifest.json"
+
+    def is_begun(self) -> bool:
+        """Whether this folder holds a followed training."""
+        return usable(self._probe_path).exists()
+
+    def probe(self) -> ProbeTexts:
+        """The texts that the training is followed on."""
+        return ProbeTexts.load(self._probe_path)
+
+    def result(self) -> FollowedTraining:
+        """What the steps recorded so far say."""
+        if not usable(self.result_path).exists():
+            raise RunError(f"{self.root}: no step of this training has been recorded yet")
+        return FollowedTraining.load(self.result_path)
+
+    def trace(self) -> Trace:
+        """α, β and Δ at the recorded steps."""
+        return self.folder.trace()
+
+    def claim(self, probe: ProbeTexts) -> None:
+        """Make the folder this training's, or refuse where something else lives in it."""
+        if self.is_begun():
+            if digest(self.probe()) != digest(probe):
+                raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
+            return
+        if usable(self.root).exists() and any(self.root.iterdir()):
+            raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
+        probe.save(self._probe_path)
+        write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})
+
+    def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
+        """Store a step and what it says; later steps are dropped, since training has gone back to before them."""
+        probe = self.probe()
+        earlier = [] if not self.result_path.exists() else [s for s in self.result().steps if s.step < step]
+        kept = {s.step for s in earlier}
+        for path in self.folder.trace_folder().glob("*.parquet"):
+            if path.stem.isdecimal() and int(path.stem) not in kept:
+                path.unlink()
+        write_step(self.folder.trace_folder(), step, snapshot)
+        trace = self.trace()
+        measured = _measure(trace, step, special, labelled=bool(probe.right))
+        result = FollowedTraining(
+            name=probe.name,
+            model=probe.model,
+            texts=len(probe.words),
+            random_agreement=random_agreement(trace.quantity("alpha", step).lengths),
+            steps=(*earlier, measured),
+        )
+        metrics = [{"step": s.step, "accuracy": s.accuracy, "loss": s.loss} for s in result.steps]
+        self.folder.save_metrics([without_nan(line) for line in metrics])
+        write_json(self.result_path, result.to_dict())
+        return result
+
+    @property
+    def _probe_path(self) -> Path:
+        return self.root / "following.json"
+
+
+def _measure(trace: Trace, step: int, special: float, *, labelled: bool) -> FollowedStep:
+    odds = trace.log_odds(step)
+    return FollowedStep(
+        step=step,
+        accuracy=float(trace.correct(step).mean()) if labelled else float("nan"),
+        loss=float(np.logaddexp(0.0, -odds).mean()) if labelled else float("nan"),
+        entropy=bootstrap_mean(normalised_entropy(trace.quantity("alpha", step))),
+        special=special,
+        agreements=tuple(_agreement(trace, step, u, v) for u, v in PAIRS),
+    )
+
+
+def _agreement(trace: Trace, step: int, u_name: str, v_name: str) -> StepAgreement:
+    def read(at: int) -> tuple[Ragged, Ragged]:
+        return trace.quantity(_STORED[u_name], at), trace.quantity(_STORED[v_name], at)
+
+    u, v = read(step)
+    rows, ties = agreement(u, v, return_ties=True)
+    shuffle = shuffled_agreement(u, v)
+    return StepAgreement(
+        name=f"A({u_name},{v_name})",
+        estimate=bootstrap_mean(rows),
+        shuffle=bootstrap_mean(shuffle),
+        excess=bootstrap_mean(rows - shuffle),
+        gain=bootstrap_mean(rows - agreement(*read(trace.steps[0]))),
+        ties=ties,
+    )

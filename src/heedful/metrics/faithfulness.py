@@ -1,0 +1,121 @@
+"""Does the model need the tokens that an explanation names? Erasure measures of DeYoung et al. (2020, ERASER).
+
+The model stands behind one callable: `predict(keep)` takes a boolean matrix (texts, longest text), false where a token
+is erased or where a text has already ended, and gives the probability of the class predicted for the whole text.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heedful.data.ragged import Ragged, as_ragged
+from heedful.errors import DataError
+from heedful.metrics.agreement import Rows
+
+PERCENTS = (1, 5, 10, 20, 50)
+Predict = Callable[[NDArray[np.bool_]], ArrayLike]
+
+
+def comprehensiveness(
+    scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """How far the prediction falls without the top tokens: one row per text, one column per k %.
+
+        m(x)_ŷ − m(x \\ r_k)_ŷ
+
+    High when the explanation is faithful. NaN where nothing would be left of the text.
+
+    >>> weights = np.array([0.6, 0.3, 0.1])
+    >>> comprehensiveness([weights], lambda keep: keep @ weights, percents=[50])
+    array([[0.9]])
+    """
+    return _erased(scores, predict, percents, mask, keep_top=False)
+
+
+def sufficiency(
+    scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """How far the prediction falls with the top tokens alone: one row per text, one column per k %.
+
+        m(x)_ŷ − m(r_k)_ŷ
+
+    Low when the explanation is faithful.
+
+    >>> weights = np.array([0.6, 0.3, 0.1])
+    >>> sufficiency([weights], lambda keep: keep @ weights, percents=[10]).round(4)
+    array([[0.4]])
+    """
+    return _erased(scores, predict, percents, mask, keep_top=True)
+
+
+def aopc(differences: ArrayLike) -> NDArray[np.float64]:
+    """Area over the perturbation curve: the mean over k of either measure; NaN where any k is undefined.
+
+    Departure: DeYoung et al. (Eq. 5) also count k = 0, whose difference is 0 for one measure and meaningless for the
+    other; their code, like this, does not.
+
+    >>> aopc([[0.2, 0.4], [0.0, 0.1]]).round(4)
+    array([0.3 , 0.05])
+    """
+    table = np.asarray(differences, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise DataError(f"differences have shape {table.shape}; they must be (texts, percents), at least one percent")
+    area: NDArray[np.float64] = table.mean(axis=1)
+    return area
+
+
+def top_percent(scores: Rows, percent: int, *, mask: ArrayLike | None = None) -> list[NDArray[np.bool_]]:
+    """Which positions hold the ⌈k % · L⌉ highest scores of each row; the first of equals.
+
+    >>> top_percent([[0.1, 0.7, 0.2, 0.0]], 50)
+    [array([False,  True,  True, False])]
+    """
+    rows = as_ragged(scores, mask)
+    chosen = _in_top(rows, percent)
+    return [chosen[start:end] for start, end in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
+
+
+def _erased(
+    scores: Rows, predict: Predict, percents: Sequence[int], mask: ArrayLike | None, *, keep_top: bool
+) -> NDArray[np.float64]:
+    rows = as_ragged(scores, mask)
+    place = _places(scores, rows, mask)
+    whole = _ask(predict, place)
+    table = np.full((len(rows), len(percents)), np.nan)
+    for column, percent in enumerate(percents):
+        chosen = _in_top(rows, percent)
+        keep = np.zeros_like(place)
+        keep[place] = chosen if keep_top else ~chosen
+        empty = ~keep.any(axis=1)
+        keep[empty] = place[empty]  # no model can be asked about nothing
+        table[:, column] = np.where(empty, np.nan, whole - _ask(predict, keep))
+    return table
+
+
+def _places(scores: Rows, rows: Ragged, mask: ArrayLike | None) -> NDArray[np.bool_]:
+    """Where in the padded matrix each value of the ragged rows stands, row by row."""
+    if mask is not None:
+        shape = np.shape(np.asarray(scores))
+        return np.broadcast_to(np.asarray(mask, dtype=bool), shape).reshape(len(rows), shape[-1])
+    place: NDArray[np.bool_] = np.arange(rows.lengths.max(initial=0)) < rows.lengths[:, None]
+    return place
+
+
+def _in_top(rows: Ragged, percent: int) -> NDArray[np.bool_]:
+    if not 0 < percent <= 100:
+        raise DataError(f"percent is {percent}; it must lie in 1 … 100")
+    if np.isnan(rows.values).any():
+        raise DataError(f"scores are NaN in row {int(rows.row_of[int(np.argmax(np.isnan(rows.values)))])}")
+    order = np.lexsort((-rows.values, rows.row_of))  # stable: the first of equals comes first
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(rows.offsets[:-1], rows.lengths)
+    allowed = -(-percent * rows.lengths // 100)
+    return rank < np.repeat(allowed, rows.lengths)
+
+
+def _ask(predict: Predict, keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+    p = np.asarray(predict(keep), dtype=np.float64)
+    if p.shape != (len(keep),):
+        raise DataError(f"predict gave shape {p.shape} for {len(keep)} texts; it must give one probability for each")
+    return p

@@ -1,0 +1,185 @@
+"""One training loop for every model: those that have a `loss` of a batch."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.config import TrainConfig
+from heedful.errors import ConfigError, TrainingError
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """What the loop needs of a model."""
+
+    def loss(self, batch: Any) -> Float[Tensor, ""]:
+        """The quantity to be made small."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All parameters; those that need no gradient stay as they are."""
+        ...
+
+    def train(self, mode: bool = True) -> object:
+        """Switch dropout on or off."""
+        ...
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a training stands before a step: with the weights, all that decides how it goes on.
+
+    losses: of the steps since the last evaluation. optimiser: its moments, as `<parameter>.<name>`. randomness: the
+    state of torch's generators, which dropout draws from; training draws from no others. Batches are a function of the
+    step.
+    """
+
+    step: int
+    losses: tuple[float, ...]
+    optimiser: dict[str, Tensor]
+    randomness: dict[str, Tensor]
+
+
+def train(
+    model: Trainable,
+    batches: Iterator[Any],
+    config: TrainConfig,
+    at_step: Callable[[int, float], bool | None],
+    every_step: Callable[[int, float], None] = lambda step, loss: None,
+    *,
+    since: Standing | None = None,
+    before_step: Callable[[int, Callable[[], Standing]], None] = lambda step, standing: None,
+) -> None:
+    """Train by Adam, calling `at_step(step, mean loss since the last call)` at every step of `evaluate_at`.
+
+    `at_step` returns true to end training there. The model is in evaluation mode while it runs. A loss that is not
+    finite ends training with an error, not with a model full of NaN.
+
+    since: go on from there, bit for bit, with a model that has the weights of that step and `batches` that begin with
+    it. before_step: called with each step, after its evaluation, and a function that says how training stands there.
+    """
+    optimiser = build_optimiser(model, config)
+    due = set(config.evaluate_at)
+    first, losses = (since.step, list(since.losses)) if since else (0, [])
+    if since:
+        _restore(optimiser, since)
+    for step in range(first, config.steps + 1):
+        if step in due and not (since and step == first):
+            model.train(False)
+            if at_step(step, sum(losses) / len(losses) if losses else math.nan):
+                return
+            losses.clear()
+        if step == config.steps:
+            return
+        before_step(step, lambda step=step: _standing(step, losses, optimiser))  # type: ignore[misc]
+        model.train()
+        optimiser.zero_grad(set_to_none=True)
+        loss = model.loss(next(batches))
+        loss.backward()  # type: ignore[no-untyped-call]
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise TrainingError(
+                f"the loss is {losses[-1]} at step {step}; lower --learning-rate (now {config.learning_rate:g})"
+            )
+        optimiser.step()
+        every_step(step + 1, losses[-1])
+
+
+def _standing(step: int, losses: list[float], optimiser: torch.optim.Optimizer) -> Standing:
+    moments = {
+        f"{index}.{name}": tensor.detach()
+        for index, state in optimiser.state_dict()["state"].items()
+        for name, tensor in state.items()
+    }
+    randomness = {"cpu": torch.get_rng_state()}
+    device = optimiser.param_groups[0]["params"][0].device
+    if device.type == "cuda":
+        randomness["cuda"] = torch.cuda.get_rng_state(device)
+    return Standing(step, tuple(losses), moments, randomness)
+
+
+def _restore(optimiser: torch.optim.Optimizer, since: Standing) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in since.optimiser.items():
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = tensor.clone()
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    torch.set_rng_state(since.randomness["cpu"])
+    if "cuda" in since.randomness:
+        torch.cuda.set_rng_state(since.randomness["cuda"], optimiser.param_groups[0]["params"][0].device)
+
+
+def build_optimiser(model: Trainable, config: TrainConfig) -> torch.optim.Optimizer:
+    """Adam or Adagrad over the parameters that train, fused where the device has it (1.1 to 1.5 times as fast).
+
+    The parameters of `model.scorer`, which make the attention, may have a learning rate of their own and no weight
+    decay (meister2021, App. B).
+    """
+    scorer = getattr(model, "scorer", None)
+    attention = set(scorer.parameters()) if isinstance(scorer, nn.Module) else set()
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if not trained:
+        raise ConfigError("the model has no parameter left to train")
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in trained if p not in attention]},
+        {
+            "params": [p for p in trained if p in attention],
+            "lr": config.learning_rate * config.attention_rate,
+            "weight_decay": config.weight_decay if config.attention_decay else 0.0,
+        },
+    ]
+    shared: dict[str, Any] = {
+        "lr": config.learning_rate,
+        "weight_decay": config.weight_decay,
+        "fused": trained[0].device.type in ("cpu", "cuda"),
+    }
+    groups = [group for group in groups if group["params"]]
+    if config.optimiser == "adagrad":
+        return torch.optim.Adagrad(groups, **shared | {"fused": trained[0].device.type == "cpu"})
+    return torch.optim.Adam(groups, amsgrad=config.amsgrad, **shared)
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The device of that name; `auto` takes a GPU when there is one.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from None
+    return device
+
+
+@contextmanager
+def undisturbed(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Evaluation mode, no gradients for parameters; after it all is as it was: modes, `requires_grad`, random state.
+
+    cuDNN stays out: it has no backward pass for recurrent layers in evaluation mode.
+    """
+    modes = [(part, part.training) for module in modules for part in module.modules()]
+    needs = [(p, p.requires_grad) for module in modules for p in module.parameters()]
+    random = torch.get_rng_state()
+    try:
+        for module in modules:
+            module.eval()
+        for parameter, _ in needs:
+            parameter.requires_grad_(False)
+        with torch.backends.cudnn.flags(enabled=False):
+            yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+        for parameter, need in needs:
+            parameter.requires_grad_(need)
+        torch.set_rng_state(random)

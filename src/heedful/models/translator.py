@@ -1,0 +1,253 @@
+"""Sequence to sequence with attention: the Snell translator, the copying model and the linear translator in one class.
+
+Teacher forcing runs over whole sequences: the decoder's states do not depend on attention, so nothing waits for it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from heedful.config import AttentionMode, TranslatorConfig
+from heedful.data.batching import PairBatch, evaluation_batches
+from heedful.data.subwords import EncodedPairs
+from heedful.data.vocabulary import BOS, EOS, PAD
+from heedful.errors import ConfigError
+from heedful.models.classifier import log_odds
+from heedful.models.encoders import LSTMEncoder
+from heedful.models.lstm import pays, read_words
+from heedful.models.projections import project
+
+State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
+
+
+@dataclass(frozen=True)
+class TranslatorOutput:
+    """All that a teacher-forced pass computes before the network N; with several heads `alpha` has one set of rows for
+    each. The logits are `model.read(context, states)`: they are large, and not everyone needs them all.
+    """
+
+    context: Float[Tensor, "B T D"]
+    alpha: Float[Tensor, "B H T L"]
+    hidden: Float[Tensor, "B L D"]
+    states: Float[Tensor, "B T D"]
+
+
+class PairScorer(nn.Module):
+    """Attention scores of every decoder state for every encoder state, for each head.
+
+    bilinear   a^(k)_{t,l} = s_tᵀ W^(k) h_l                          (snell2021, Eqs 1, 20)
+    two-maps   a_{t,l} = (A s_t + a)ᵀ(B h_l + b)                     (the released code: two affine maps)
+    """
+
+    def __init__(self, width: int, kind: str, heads: int) -> None:
+        super().__init__()
+        self.kind, self.heads = kind, heads
+        if kind == "bilinear":
+            self.weights = nn.ModuleList([nn.Linear(width, width, bias=False) for _ in range(heads)])
+        elif heads == 1:
+            self.weights = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, width)])
+        else:
+            raise ConfigError(f"{heads} heads need attention = 'bilinear'")
+
+    def forward(self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"]) -> Float[Tensor, "B H T L"]:
+        """One score for each head, output position and input position."""
+        if self.kind == "bilinear":
+            queries = torch.stack([weight(states) for weight in self.weights], dim=1)
+            return torch.einsum("bhtd,bld->bhtl", queries, hidden)
+        decode, encode = self.weights
+        return torch.einsum("btd,bld->btl", decode(states), encode(hidden))[:, None]
+
+
+class Translator(nn.Module):
+    """Encoder, decoder, attention between them, and the network N that reads both (snell2021 §2.1, A.8).
+
+        c_t = Σ_k Σ_l α^(k)_{t,l} h_l;   p_t = N([c_t, s_t]), one hidden layer       (Eqs 2, 21)
+        p_t = σ(W(c_t + s_t))                                                        (A.1, `output = "linear"`)
+
+    One embedding serves both sides. The decoder starts from the encoder's last state, the mean of both directions.
+    """
+
+    def __init__(self, config: TranslatorConfig, vocabulary: int, mode: AttentionMode = "learned") -> None:
+        super().__init__()
+        if mode not in ("learned", "uniform"):
+            raise ConfigError(f"a translator's attention is learned or uniform, not {mode!r}")
+        self.config, self.mode, width = config, mode, config.hidden
+        self.embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
+        nn.init.normal_(self.embedding.weight, std=config.embedding_scale)
+        self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
+        self.bridge = nn.Linear(2 * width, width) if config.bidirectional else nn.Identity()
+        dropout = config.dropout if config.layers > 1 else 0.0
+        self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)
+        self.scorer = PairScorer(width, config.attention, config.heads)
+        if config.output == "linear":
+            self.output: nn.Module = nn.Linear(width, vocabulary, bias=False)
+        else:
+            self.context_in = nn.Linear(2 * width, width)
+            self.output = nn.Linear(width, vocabulary)
+
+    def encode(
+        self, embedded: Float[Tensor, "B L E"], mask: Bool[Tensor, "B L"]
+    ) -> tuple[Float[Tensor, "B L D"], State]:
+        """Encoder states, and the state the decoder starts from."""
+        hidden, last = self.encoder.with_last_state(embedded, mask)
+        directions = 2 if self.config.bidirectional else 1
+        starts = []
+        for part in (0, 1):
+            every = torch.stack([state[part] for state in last])
+            starts.append(every.view(self.config.layers, directions, *every.shape[1:]).mean(1))
+        return self.bridge(hidden), (starts[0], starts[1])
+
+    def forward(self, batch: PairBatch) -> TranslatorOutput:
+        """Teacher forcing over the whole target."""
+        if not self.config.bidirectional and pays(self.decoder, self.embedding, batch.source):
+            hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
+            states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
+            context, alpha = self.attend(states, hidden, batch.source_mask)
+            return TranslatorOutput(context, alpha, hidden, states)
+        return self.from_embeddings(self.embedding(batch.source), batch)
+
+    def from_embeddings(self, embedded: Float[Tensor, "B L E"], batch: PairBatch) -> TranslatorOutput:
+        """The same from the source embeddings on, so that gradients can be taken with respect to them."""
+        hidden, start = self.encode(embedded, batch.source_mask)
+        states, _ = self.decoder(self.embedding(batch.target_in), start)
+        context, alpha = self.attend(states, hidden, batch.source_mask)
+        return TranslatorOutput(context, alpha, hidden, states)
+
+    def attend(
+        self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"], mask: Bool[Tensor, "B L"]
+    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T L"]]:
+        """Context vectors, summed over heads, and the weights that made them."""
+        scores = self.scorer(states, hidden)
+        allowed = mask[:, None, None, :].expand_as(scores)
+        alpha = project("uniform" if self.mode == "uniform" else "softmax", scores, allowed)
+        return torch.einsum("bhtl,bld->btd", alpha, hidden), alpha
+
+    def read(self, context: Float[Tensor, "*rows D"], states: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows V"]:
+        """N: logits of the next word from a context vector and a decoder state."""
+        if self.config.output == "linear":
+            logits: Tensor = self.output(context + states)
+            return logits
+        inner = self.context_in(torch.cat([context, states], dim=-1))
+        logits = self.output(inner.tanh() if self.config.output == "tanh" else inner.relu())
+        return logits
+
+    def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
+        """Mean negative log-likelihood of the target words."""
+        output, real = self(batch), batch.target_mask
+        return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
+
+
+@torch.no_grad()
+def translator_probe(
+    model: Translator,
+    hidden: Float[Tensor, "B L D"],
+    states: Float[Tensor, "B T D"],
+    targets: Int[Tensor, "B T"],
+    *,
+    max_logits: int = 8_000_000,
+) -> Float[Tensor, "B T L"]:
+    """β on the log-odds scale (snell2021, Eq. 4): the correct word's if the model attends to position l alone.
+
+        logit β_{t,l} = logit N([K·h_l, s_t])_{y_t}
+
+    K heads that all attend to l sum to K·h_l (Eq. 21). Memory is bounded by `max_logits`, the logits held at once,
+    whatever B·T·L·V is.
+    """
+    B, L, _ = hidden.shape
+    T = states.shape[1]
+    rows = torch.cartesian_prod(torch.arange(B), torch.arange(T)).to(hidden.device)
+    at_once = max(1, max_logits // (L * model.embedding.num_embeddings))
+    result = hidden.new_empty(B * T, L)
+    for first in range(0, B * T, at_once):
+        b, t = rows[first : first + at_once].T
+        contexts = model.config.heads * hidden[b]
+        logits = model.read(contexts, states[b, t][:, None].expand_as(contexts))
+        result[first : first + at_once] = log_odds(logits, targets[b, t][:, None].expand(-1, L))
+    return result.view(B, T, L)
+
+
+def translate(
+    model: Translator, pairs: EncodedPairs, *, beam: int = 1, max_length: int | None = None, max_tokens: int = 8192
+) -> list[list[int]]:
+    """The ids of each source's translation, without its ends; the model is left as it was found.
+
+    max_length: words before a sentence is cut off; twice the source's length and ten more where it is left out.
+    """
+    if beam < 1:
+        raise ConfigError(f"the beam is {beam}; it must be 1 or more")
+    device = next(model.parameters()).device
+    result: list[list[int]] = [[] for _ in range(len(pairs))]
+    training = model.training
+    model.eval()
+    try:
+        for batch in evaluation_batches(pairs, max_tokens=max(1, max_tokens // beam), device=device):
+            limits = 2 * batch.source_mask.sum(1) + 10
+            if max_length is not None:
+                limits = torch.full_like(limits, max_length)
+            ids = beam_search(model, batch.source, batch.source_mask, limits, beam)
+            for place, row in zip(batch.index, ids, strict=True):
+                result[int(place)] = row
+    finally:
+        model.train(training)
+    return result
+
+
+@torch.no_grad()
+def beam_search(
+    model: Translator,
+    source: Int[Tensor, "B L"],
+    mask: Bool[Tensor, "B L"],
+    limits: Int[Tensor, " B"],
+    beam: int,
+) -> list[list[int]]:
+    """The most probable of `beam` hypotheses for each source, by the sum of log-probabilities; beam 1 is greedy.
+
+    A finished hypothesis keeps its place and its score. Each source has its own length limit, so that a sentence is
+    translated the same alone and in a batch.
+    """
+    B = len(source)
+    hidden, state = model.encode(model.embedding(source), mask)
+    hidden, mask = hidden.repeat_interleave(beam, 0), mask.repeat_interleave(beam, 0)
+    state = (state[0].repeat_interleave(beam, 1).contiguous(), state[1].repeat_interleave(beam, 1).contiguous())
+    words = torch.full((B * beam, 1), BOS, device=source.device)
+    scores = hidden.new_full((B, beam), -torch.inf)
+    scores[:, 0] = 0.0  # the copies of the start are one hypothesis
+    done = torch.zeros(B * beam, dtype=torch.bool, device=source.device)
+    for length in range(int(limits.max())):
+        log_p, state = _step(model, words[:, -1:], state, hidden, mask)
+        log_p = _keep_finished(log_p, done)
+        V = log_p.shape[-1]
+        totals = (scores.view(B * beam, 1) + log_p).view(B, beam * V)
+        scores, chosen = totals.topk(beam, dim=1)
+        parent = (chosen // V + torch.arange(B, device=source.device)[:, None] * beam).view(-1)
+        words = torch.cat([words[parent], (chosen % V).view(-1, 1)], dim=1)
+        state = (state[0][:, parent].contiguous(), state[1][:, parent].contiguous())
+        done = done[parent] | (words[:, -1] == EOS) | (length + 1 >= limits.repeat_interleave(beam))
+        if bool(done.all()):
+            break
+    best = scores.argmax(1) + torch.arange(B, device=source.device) * beam
+    return [[int(w) for w in row if w not in (BOS, EOS, PAD)] for row in words[best].tolist()]
+
+
+def _step(
+    model: Translator,
+    word: Int[Tensor, "N 1"],
+    state: tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]],
+    hidden: Float[Tensor, "N L D"],
+    mask: Bool[Tensor, "N L"],
+) -> tuple[Float[Tensor, "N V"], tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]]]:
+    states, state = model.decoder(model.embedding(word), state)
+    context, _ = model.attend(states, hidden, mask)
+    logits = model.read(context, states)[:, 0]
+    logits[:, [PAD, BOS]] = -torch.inf
+    return logits.log_softmax(-1), state
+
+
+def _keep_finished(log_p: Float[Tensor, "N V"], done: Bool[Tensor, " N"]) -> Float[Tensor, "N V"]:
+    """A finished hypothesis can only go on with padding, at no cost."""
+    log_p[done] = -torch.inf
+    log_p[done, PAD] = 0.0
+    return log_p

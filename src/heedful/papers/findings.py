@@ -1,0 +1,170 @@
+"""What an experiment found: tables, pictures and the numbers that claims are judged by, all plain data.
+
+An experiment fills these in; the reports draw them. Nothing here knows how it will look.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.metrics.statistics import Estimate
+
+Unit = Literal["", "%"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of a table: what we measured, what the paper prints there, and a word where neither is a number.
+
+    `unit` "%" means that `measured` is a share and `published` a percentage; both are then shown in percent.
+    `starred` and `published_starred` are the paper's `*`: a contextualised agreement that was never exceeded.
+    """
+
+    measured: Estimate | None = None
+    published: float | None = None
+    unit: Unit = ""
+    digits: int = 1
+    starred: bool = False
+    published_starred: bool = False
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; `group` keeps lines together that belong together."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table as the paper has it, each entry measured beside published."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve, with its interval where there is one; lines of one `group` look alike and share one legend entry."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    group: str = ""
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Points:
+    """A cloud of points; clouds of one `group` look alike and share one legend entry."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point of a panel, with a word beside it and guides to both axes."""
+
+    x: float
+    y: float
+    label: str
+    guides: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: lines and clouds of points over an axis, or a matrix of numbers printed in its cells."""
+
+    title: str
+    lines: tuple[Line, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    matrix: tuple[tuple[float, ...], ...] = ()
+    row_labels: tuple[str, ...] = ()
+    column_labels: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    x_log: bool = False
+    y_percent: bool = False
+    digits: int = 2
+    reference: float | None = None  # a horizontal line, such as chance
+    points: tuple[Points, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side, saved as `name`.svg and `name`.png."""
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number that a claim is judged by."""
+
+    name: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Everything one experiment found; `notes` are sentences a reader of its tables needs."""
+
+    tables: tuple[ResultTable, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    values: tuple[Value, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Estimate:
+        """The number of that name.
+
+        >>> Finding(values=(Value("a", Estimate(1.0, 0.0, 2.0, 3)),)).value("a").n
+        3
+        """
+        for value in self.values:
+            if value.name == name:
+                return value.estimate
+        raise KeyError(f"{name!r} is not among {[value.name for value in self.values]}")
+
+
+def exactly(value: float) -> Estimate:
+    """A number that has no uncertainty: a count, or something derived.
+
+    >>> exactly(3.0).high
+    3.0
+    """
+    return Estimate(value, value, value, 1)
+
+
+def curve(label: str, x: Sequence[float], estimates: Sequence[Estimate], group: str = "") -> Line:
+    """A line through estimates, with their intervals.
+
+    >>> curve("H", (0.0, 1.0), (exactly(0.5), exactly(0.25))).y
+    (0.5, 0.25)
+    """
+    y, low, high = (tuple(getattr(e, part) for e in estimates) for part in ("value", "low", "high"))
+    return Line(label, tuple(x), y, low, high, group)
+
+
+def extremes(name: str, values: Sequence[Value]) -> tuple[Value, Value]:
+    """`name, lowest` and `name, highest`: what a claim about all of them is judged by; those that are NaN stand aside.
+
+    >>> [v.name for v in extremes("tau", (Value("a", exactly(1.0)), Value("b", exactly(0.0))))]
+    ['tau, lowest', 'tau, highest']
+    """
+    known = [value for value in values if not math.isnan(value.estimate.value)] or values
+    low, high = (choose(known, key=lambda v: v.estimate.value) for choose in (min, max))
+    return Value(f"{name}, lowest", low.estimate), Value(f"{name}, highest", high.estimate)

@@ -1,0 +1,274 @@
+"""Table 6 and Figures 1, 3 and 4: does attention order positions as their importance does, and more so when sparse?
+
+τ-b over all positions is what the paper prints. Beside it stand τ-b on the support of α, where tied zeros cannot help,
+and, for the inputs, τ-b as a share of the highest that so many zeros allow.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from heedful.papers.experiment import Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
+from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, NAMES, MeisterCorpus, entmax
+from heedful.papers.meister2021.models import Trained, answers
+from heedful.papers.meister2021.tables import (
+    AXIS,
+    AXIS_SAID,
+    PROJECTIONS,
+    SPREAD,
+    Answer,
+    PerText,
+    all_along,
+    along_grid,
+    by_name,
+    cell,
+    columns,
+    less,
+    main_models,
+    numbers,
+    of,
+    on_axis,
+    over_ceiling,
+    over_seeds,
+    trend,
+    undefined,
+)
+from heedful.papers.published import published_means
+
+Seen = Mapping[Trained, Sequence[Answer]]
+PAIRS = {"gradient": ("g_y_x", "g_y_h"), "leave-one-out": ("d_y_x", "d_y_h")}
+SYMBOLS = {"g_y_x": "g_y(x)", "d_y_x": "D_y(x)", "g_y_h": "g_y(I)", "d_y_h": "D_y(I)"}
+
+
+def tau(importance: str) -> PerText:
+    """τ-b of α with an importance over all positions."""
+    return of(f"tau {importance}")
+
+
+def on_support(importance: str) -> PerText:
+    """The same over the positions that α does not leave out."""
+    return of(f"tau {importance} support")
+
+
+def share_of_ceiling(importance: str) -> PerText:
+    """τ-b as a share of what an importance without ties can have with this α."""
+    return over_ceiling(f"tau {importance}")
+
+
+def find_table6(lab: Workspace) -> Finding:
+    """Table 6: τ(α, importance) of inputs and of hidden states, and what remains of it without its tied zeros."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, main_models(corpora))
+    inputs, hidden = ("g_y_x", "d_y_x"), ("g_y_h", "d_y_h")
+    tables = (
+        _table("Table 6: τ(α, importance of the inputs x)", corpora, seen, {i: tau(i) for i in inputs}),
+        _table("Table 6: τ(α, importance of the hidden states I)", corpora, seen, {i: tau(i) for i in hidden}),
+        _table("Inputs, as a share of the ceiling", corpora, seen, {i: share_of_ceiling(i) for i in inputs}),
+        _table("Inputs, on the support of α", corpora, seen, {i: on_support(i) for i in inputs}),
+        _table("Hidden states, on the support of α", corpora, seen, {i: on_support(i) for i in hidden}),
+        _table("α held fixed in the gradient", corpora, seen, {i: tau(f"{i} detached") for i in ("g_y_x", "g_y_h")}),
+    )
+    values = []
+    for kind, (x, h) in PAIRS.items():
+        for how, measure in (("", tau), (" on the support", on_support)):
+            gaps = [
+                Value(
+                    f"tau of I less tau of x{how}, {kind}, {model.corpus.data}, {model.name}",
+                    over_seeds(found, less(measure(h), measure(x))),
+                )
+                for model, found in seen.items()
+            ]
+            values += [*gaps, *extremes(f"tau of I less tau of x{how}, {kind}", gaps)]
+    lost = {i: sum(undefined(found, tau(i)) for found in seen.values()) for i in SYMBOLS}
+    on = {i: sum(undefined(found, on_support(i)) for found in seen.values()) for i in SYMBOLS}
+    counted = ", ".join(f"{SYMBOLS[i]} {lost[i]} ({on[i]} on the support)" for i in SYMBOLS)
+    return Finding(
+        tables,
+        values=tuple(values),
+        notes=(
+            f"τ is undefined where α or the importance is constant; texts so left out, over all models: {counted}.",
+            "The ceiling is for an importance without ties, as that of the inputs is. Under sparse attention that of "
+            "the hidden states is 0 wherever α is: these ties agree whatever was learned, so that only the support can "
+            "tell.",
+            "With α held fixed ∂ŷ/∂h_i is α_i times the same vector for every i: τ(α, g_y(I)) is 1 by construction.",
+        ),
+    )
+
+
+def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: Mapping[str, PerText]) -> ResultTable:
+    """Rows are models, columns importances within corpora; beside Table 6 where it is about the same."""
+    heads = tuple(f"{name}: {SYMBOLS[i]}" for name in columns(corpora) for i in measures)
+    printed = published_means("6") if title.startswith("Table 6") else {}
+    rows = []
+    for name, line in by_name(list(seen)).items():
+        cells: list[Cell] = []
+        for model in line:
+            for importance, measure in measures.items():
+                key = (str(model.corpus.published_as), name, f"tau(alpha,{SYMBOLS[importance]})")
+                cells.append(cell(seen[model], measure, printed.get(key)))
+        rows.append(Row(name, tuple(cells)))
+    return ResultTable(title, heads, tuple(rows), SPREAD)
+
+
+def find_figure1(lab: Workspace) -> Finding:
+    """Figure 1: τ(α, gradient importance) of inputs and hidden states; and g_h(x) of one text beside its α."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, main_models(corpora))
+    shown = [(p, seen[Trained(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
+    panels = []
+    for projection, example in shown:
+        words = tuple(example["words"])
+        panels.append(
+            Panel(
+                f"g_h(x) under {projection}",
+                matrix=tuple(tuple(row) for row in example["g_h_x"]),
+                row_labels=words,
+                column_labels=words,
+                x_label="input",
+                y_label="hidden state",
+            )
+        )
+        alpha = tuple((weight,) for weight in example["alpha"])
+        panels.append(Panel(f"α under {projection}", matrix=alpha, row_labels=words, column_labels=("α",)))
+    text = Figure(
+        "figure1_example",
+        "What one text's hidden states are made of",
+        tuple(panels),
+        f"BiLSTM, {corpora[-1].data}, seed 0. A row is one hidden state, and sums to 1.",
+    )
+    return Finding(figures=(_bars("figure1", "Figure 1: τ(α, gradient importance)", corpora, seen, "gradient"), text))
+
+
+def find_figure4(lab: Workspace) -> Finding:
+    """Figure 4: the same for leave-one-out importance."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, main_models(corpora))
+    return Finding(figures=(_bars("figure4", "Figure 4: τ(α, leave-one-out)", corpora, seen, "leave-one-out"),))
+
+
+def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, kind: str) -> Figure:
+    """τ of inputs and of hidden states side by side, a panel for each corpus."""
+    lines = by_name(list(seen))
+    panels = []
+    for at, head in enumerate(columns(corpora)):
+        matrix = tuple(tuple(over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]) for line in lines.values())
+        panels.append(
+            Panel(
+                head,
+                matrix=matrix,
+                row_labels=tuple(lines),
+                column_labels=tuple(SYMBOLS[i] for i in PAIRS[kind]),
+            )
+        )
+    return Figure(name, title, tuple(panels), "Means over texts and seeds.")
+
+
+def find_figure3(lab: Workspace) -> Finding:
+    """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, all_along(corpora))
+    hows = {"all positions": tau, "share of the ceiling": share_of_ceiling, "on the support": on_support}
+    figures, values, rows = [], [], []
+    for number, (how, measure) in enumerate(hows.items()):
+        panels = []
+        for architecture in ARCHITECTURES:
+            for importance in ("g_y_x", "d_y_x"):
+                lines, cells, trends = [], [], []
+                for corpus, head in zip(corpora, columns(corpora), strict=True):
+                    along = [seen[model] for model in along_grid(corpus, architecture)]
+                    heights = [over_seeds(found, measure(importance)) for found in along]
+                    lines.append(curve(head, [on_axis(lam) for lam in corpus.grid], heights))
+                    falls = trend(corpus.grid, along, measure(importance))
+                    cells.append(Cell(falls, digits=2))
+                    where = f"{SYMBOLS[importance]}, {how}, {corpus.data}, {NAMES[architecture]}"
+                    trends.append(Value(f"trend of tau with {where}", falls))
+                title = f"{NAMES[architecture]}: {SYMBOLS[importance]}"
+                panels.append(Panel(title, tuple(lines), x_label=AXIS, y_label=f"τ(α, ·), {how}"))
+                rows.append(Row(title, tuple(cells), how))
+                values += trends
+        name = "figure3" if not number else f"figure3_{('ceiling', 'support')[number - 1]}"
+        figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_SAID))
+    for how in hows:
+        for importance in ("g_y_x", "d_y_x"):
+            what = f"trend of tau with {SYMBOLS[importance]}, {how}"
+            values += extremes(what, [value for value in values if value.name.startswith(what)])
+    caption = "Kendall's τ-b between λ and mean τ(α, importance) along the grid of each seed; intervals are over seeds."
+    return Finding(
+        (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", columns(corpora), tuple(rows), caption),),
+        tuple(figures),
+        tuple(values),
+        ("Near one-hot attention has hardly any order left: τ over all positions falls with its ceiling alone.",),
+    )
+
+
+ENTMAX: dict[str, PerText] = {
+    "H̃(g_y(x))": of("entropy g_y_x"),
+    "H̃(D_y(x))": of("entropy d_y_x"),
+    "H̃(g_h(x))": of("entropy g_h_x"),
+    "H̃(α)": of("entropy alpha"),
+    "τ(α, g_y(x))": of("tau g_y_x"),
+    "τ(α, g_y(x)) / ceiling": over_ceiling("tau g_y_x"),
+    "τ(α, g_y(x)) on the support": of("tau g_y_x support"),
+    "τ(α, g_y(I))": of("tau g_y_h"),
+}
+LAYERS = ("entropy received", "entropy of a query", "tau g_y_x", "tau d_y_x")
+LAYER_HEADS = ("H̃(received)", "H̃ of one query", "τ(received, g_y(x))", "τ(received, D_y(x))")
+
+
+def find_entmax(lab: Workspace) -> Finding:
+    """The same measures along α of entmax, from softmax at 1 to sparsemax at 2."""
+    corpora = [corpus for corpus in BUDGETS[lab.budget].corpora if corpus.alphas]
+    along = {c: [Trained(c, "bilstm", entmax(alpha)) for alpha in c.alphas] for c in corpora}
+    seen = answers(lab, [model for models in along.values() for model in models])
+    rows, panels, values = [], [], []
+    for corpus, name in zip(corpora, columns(corpora), strict=True):
+        found = [seen[model] for model in along[corpus]]
+        for alpha, answer in zip(corpus.alphas, found, strict=True):
+            rows.append(Row(f"α = {alpha:g}", tuple(cell(answer, measure) for measure in ENTMAX.values()), name))
+        trends = {head: trend(corpus.alphas, found, measure) for head, measure in ENTMAX.items()}
+        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), name))
+        values += [Value(f"trend along entmax of {head}, {corpus.data}", tau) for head, tau in trends.items()]
+        for kind in ("H̃", "τ"):
+            lines = tuple(
+                curve(head, corpus.alphas, [over_seeds(answer, measure) for answer in found])
+                for head, measure in ENTMAX.items()
+                if head.startswith(kind)
+            )
+            panels.append(Panel(f"{name}, BiLSTM", lines, x_label="α of entmax", y_label=kind))
+    caption = f"{SPREAD} The last line is Kendall's τ-b between α and the mean above it, along the grid of each seed."
+    return Finding(
+        (ResultTable("Along α of entmax, BiLSTM", tuple(ENTMAX), tuple(rows), caption),),
+        (Figure("entmax", "Entmax: softmax at α = 1, sparsemax at 2", tuple(panels)),),
+        tuple(values),
+    )
+
+
+def find_layers(lab: Workspace) -> Finding:
+    """What each token receives in a self-attention layer, averaged over queries, taken as if it were α."""
+    corpora = BUDGETS[lab.budget].corpora
+    models = [Trained(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
+    seen = answers(lab, models)
+    rows, values = [], []
+    for model in models:
+        group = f"{columns([model.corpus])[0]}, {model.name}"
+        for layer in range(len(seen[model][0]["layers"])):
+            measures = [_of_layer(layer, key) for key in LAYERS]
+            rows.append(Row(f"layer {layer + 1}", tuple(cell(seen[model], m) for m in measures), group))
+            values += [
+                Value(f"{head}, layer {layer + 1}, {model.corpus.data}, {model.name}", over_seeds(seen[model], m))
+                for head, m in zip(LAYER_HEADS, measures, strict=True)
+            ]
+        pooled = [of("entropy alpha"), None, of("tau g_y_x"), of("tau d_y_x")]
+        rows.append(Row("pooling α", tuple(cell(seen[model], m) if m else Cell(text="") for m in pooled), group))
+    note = (
+        "Self-attention is softmax in every model: the projection named is that of the pooling attention, whose own "
+        "numbers stand last."
+    )
+    return Finding(
+        (ResultTable("Self-attention of the Transformer", LAYER_HEADS, tuple(rows), SPREAD),),
+        values=tuple(values),
+        notes=(note,),
+    )
+
+
+def _of_layer(layer: int, key: str) -> PerText:
+    return lambda answer: numbers(answer["layers"][layer][key])

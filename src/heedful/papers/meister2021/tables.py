@@ -1,0 +1,351 @@
+"""Tables 1 and 2, Figure 2 and the lengths of texts: is importance spread out, and does sparsity change that?"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import Estimate, mean_over_seeds
+from heedful.papers.experiment import Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, extremes
+from heedful.papers.meister2021.config import (
+    ARCHITECTURES,
+    BUDGETS,
+    NAMES,
+    SOFTMAX,
+    SPARSEMAX,
+    Architecture,
+    MeisterCorpus,
+    sparsegen,
+)
+from heedful.papers.meister2021.models import Trained, answers
+from heedful.papers.published import published_means
+
+MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}
+COLUMNS = ("train", "validation", "test", "vocabulary", "accuracy (T)", "accuracy (B)")
+
+
+def find_table3(lab: Workspace) -> Finding:
+    """Table 3: sizes and baseline accuracies on the test texts."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, [Trained(corpus, a, SOFTMAX) for corpus in corpora for a in ARCHITECTURES])
+    printed = published_means("3")
+    rows, notes = [], []
+    gaps: dict[bool, list[Value]] = {True: [], False: []}
+    for corpus in corpora:
+        shown = str(corpus.published_as)
+        first = seen[Trained(corpus, "bilstm", SOFTMAX)][0]
+        cells = [
+            Cell(exactly(float(size)), printed.get((shown, "", f"{name} size"), (None,))[0], digits=0)
+            for name, size in first["sizes"].items()
+        ]
+        cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
+        for architecture in ("transformer", "bilstm"):
+            found = mean_over_seeds([a["accuracy"] for a in seen[Trained(corpus, architecture, SOFTMAX)]])
+            cells.append(Cell(found, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
+            goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
+            gap = Estimate(found.value - goal, found.low - goal, found.high - goal, found.n)
+            gaps[corpus.whole].append(Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap))
+        rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
+        notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
+    judged = gaps[True] or gaps[False]
+    return Finding(
+        (
+            ResultTable(
+                "Table 3: data and baselines",
+                COLUMNS,
+                tuple(rows),
+                "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, "
+                "those that are too long.",
+            ),
+        ),
+        values=(*gaps[True], *gaps[False], *extremes("accuracy less the paper's, corpora in full", judged)),
+        notes=tuple(notes),
+    )
+
+
+Answer = Mapping[str, Any]
+PerText = Callable[[Answer], NDArray[np.float64]]
+PROJECTIONS = (SOFTMAX, SPARSEMAX)
+SPREAD = "After ±, the standard deviation over texts, the paper's in parentheses; intervals are over seeds."
+
+
+def numbers(values: Sequence[float | int | None]) -> NDArray[np.float64]:
+    """What JSON held, NaN for None.
+
+    >>> numbers([0.5, None])
+    array([0.5, nan])
+    """
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def of(key: str) -> PerText:
+    """The measure of that name, one number for each text."""
+    return lambda answer: numbers(answer[key])
+
+
+def over_ceiling(key: str) -> PerText:
+    """τ as a share of the highest that this α can have with an importance that has no ties (SPEC §6.4)."""
+    return lambda answer: numbers(answer[key]) / numbers(answer["ceiling"])
+
+
+def less(first: PerText, second: PerText) -> PerText:
+    """The difference, text by text."""
+    return lambda answer: first(answer) - second(answer)
+
+
+def mean(values: NDArray[np.float64]) -> float:
+    """The mean of what there is; NaN of nothing.
+
+    >>> mean(np.array([1.0, math.nan]))
+    1.0
+    """
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def per_seed(seeds: Sequence[Answer], measure: PerText) -> list[float]:
+    """The mean over the texts that have a value, seed by seed; NaN where none has."""
+    return [mean(measure(answer)) for answer in seeds]
+
+
+def over_seeds(seeds: Sequence[Answer], measure: PerText) -> Estimate:
+    """The mean over texts and seeds, with its interval over seeds."""
+    return mean_over_seeds(per_seed(seeds, measure))
+
+
+def spread(seeds: Sequence[Answer], measure: PerText) -> float:
+    """The standard deviation over texts, in the mean over seeds."""
+    each = [values[~np.isnan(values)].std() for values in map(measure, seeds) if not np.isnan(values).all()]
+    return float(np.mean(each)) if each else math.nan
+
+
+def undefined(seeds: Sequence[Answer], measure: PerText) -> int:
+    """How many texts have no value, over all seeds."""
+    return int(sum(np.isnan(measure(answer)).sum() for answer in seeds))
+
+
+def cell(seeds: Sequence[Answer], measure: PerText, published: tuple[float, float | None] | None = None) -> Cell:
+    """A mean with its spread over texts, beside what the paper prints."""
+    mean, std = published or (None, None)
+    deviation = spread(seeds, measure)
+    text = None if math.isnan(deviation) else f"± {deviation:.2f}" + ("" if std is None else f" (± {std:.2f})")
+    return Cell(over_seeds(seeds, measure), mean, digits=2, text=text)
+
+
+def trend(grid: Sequence[float], seeds: Sequence[Sequence[Answer]], measure: PerText) -> Estimate:
+    """Kendall's τ-b between a parameter and the mean of a measure, seed by seed; `seeds[i]` are those of `grid[i]`."""
+    table = np.array([per_seed(answers, measure) for answers in seeds]).T  # (seeds, grid)
+    return mean_over_seeds([rank_correlation(grid, row) for row in table])
+
+
+def rank_correlation(x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]) -> float:
+    """Kendall's τ-b over the pairs that have both values; NaN where nothing can be ordered.
+
+    >>> rank_correlation([1.0, 2.0, 3.0], [5.0, 4.0, math.nan])
+    -1.0
+    """
+    u, v = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    both = ~(np.isnan(u) | np.isnan(v))
+    return float(kendall_tau_b([u[both]], [v[both]])[0]) if both.any() else math.nan
+
+
+def on_axis(lam: float) -> float:
+    """Where λ stands on the axis of Figure 3, log-scaled towards −∞ and towards 1: −log₁₀(1 − λ).
+
+    >>> on_axis(-99.0), on_axis(0.0), round(on_axis(0.99), 6)
+    (-2.0, 0.0, 2.0)
+    """
+    return -math.log10(1 - lam) + 0.0
+
+
+AXIS = "−log₁₀(1 − λ)"
+AXIS_SAID = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
+
+
+def main_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of Tables 1 and 6: both architectures with softmax and with sparsemax."""
+    return [Trained(c, a, p) for a in ARCHITECTURES for p in PROJECTIONS for c in corpora]
+
+
+def by_name(models: Sequence[Trained]) -> dict[str, list[Trained]]:
+    """The lines of a table: models of one name, one for each corpus."""
+    lines: dict[str, list[Trained]] = {}
+    for model in models:
+        lines.setdefault(model.name, []).append(model)
+    return lines
+
+
+def columns(corpora: Sequence[MeisterCorpus]) -> tuple[str, ...]:
+    """The heads of a table's columns: the paper's names, or those of the data that stand in."""
+    return tuple(corpus.published_as or corpus.data for corpus in corpora)
+
+
+def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[Trained]:
+    """The models of one corpus at every λ it is trained with."""
+    return [Trained(corpus, architecture, sparsegen(lam)) for lam in corpus.grid]
+
+
+def all_along(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of all corpora at every λ."""
+    return [model for corpus in corpora for architecture in ARCHITECTURES for model in along_grid(corpus, architecture)]
+
+
+G_Y_X, D_Y_X, G_H_X, ALPHA = (of(f"entropy {name}") for name in ("g_y_x", "d_y_x", "g_h_x", "alpha"))
+SHOWN = {"g_y(x)": G_Y_X, "D_y(x)": D_Y_X}
+BINS = 5
+
+
+def find_table1(lab: Workspace) -> Finding:
+    """Table 1: H̃(g_h(x)), how spread out the influence of the inputs on one hidden state is."""
+    corpora = BUDGETS[lab.budget].corpora
+    models = main_models(corpora)
+    seen = answers(lab, models)
+    printed = published_means("1")
+    rows, own, values = [], [], []
+    for name, line in by_name(models).items():
+        keys = [(str(model.corpus.published_as), name, "entropy(g_h(x))") for model in line]
+        rows.append(Row(name, tuple(cell(seen[m], G_H_X, printed.get(k)) for m, k in zip(line, keys, strict=True))))
+        own.append(Row(name, tuple(cell(seen[m], of("own g_h_x")) for m in line)))
+        values += [Value(f"entropy of g_h(x), {m.corpus.data}, {name}", over_seeds(seen[m], G_H_X)) for m in line]
+    heads = columns(corpora)
+    return Finding(
+        (
+            ResultTable("Table 1: H̃(g_h(x))", heads, tuple(rows), SPREAD),
+            ResultTable("How much of g_h(x) belongs to the input of the same position", heads, tuple(own), SPREAD),
+        ),
+        values=(*values, *extremes("entropy of g_h(x)", values)),
+        notes=("A text's number is the mean over its hidden states.",),
+    )
+
+
+def find_table2(lab: Workspace) -> Finding:
+    """Table 2: does H̃(g_ŷ(x)) rise or fall with λ? The seed is the unit, and the sign is what was measured."""
+    corpora = BUDGETS[lab.budget].corpora
+    seen = answers(lab, all_along(corpora))
+    rows, values = [], []
+    for architecture in ARCHITECTURES:
+        lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
+        for corpus in corpora:
+            along = [seen[model] for model in along_grid(corpus, architecture)]
+            model = f"{NAMES[architecture]} {'tanh' if architecture == 'bilstm' else 'dot'}"
+            key = (str(corpus.published_as), model, "correlation(lambda,entropy(g_y(x)))")
+            tau = trend(corpus.grid, along, G_Y_X)
+            lines["mean entropy"].append(Cell(tau, published_means("2").get(key, (None,))[0], digits=2))
+            lines["each text's entropy"].append(Cell(_text_by_text(corpus.grid, along), digits=2))
+            lines["mean entropy of D_y(x)"].append(Cell(trend(corpus.grid, along, D_Y_X), digits=2))
+            values.append(Value(f"tau(lambda, entropy of g_y(x)), {corpus.data}, {NAMES[architecture]}", tau))
+        rows += [Row(how, tuple(cells), NAMES[architecture]) for how, cells in lines.items()]
+    heads = zip(columns(corpora), corpora, strict=True)
+    return Finding(
+        (
+            ResultTable(
+                "Table 2: τ(λ, H̃(g_y(x)))",
+                tuple(f"{head}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for head, corpus in heads),
+                tuple(rows),
+                "Kendall's τ-b between λ and entropy along the grid of each seed; intervals are over seeds.",
+            ),
+        ),
+        values=(*values, *extremes("tau(lambda, entropy of g_y(x))", values)),
+        notes=(
+            "Negative means that entropy falls as λ rises and attention becomes sparser. The paper prints negative "
+            "numbers and reads them as entropy rising.",
+            "The paper does not say whether it orders mean entropies or those of each text; its numbers stand beside "
+            "the former.",
+        ),
+    )
+
+
+def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> Estimate:
+    """τ between λ and the entropy of one text, in the mean over texts."""
+    each = []
+    for seed in range(len(along[0])):
+        table = np.stack([G_Y_X(at[seed]) for at in along])  # (grid, texts)
+        each.append(mean(np.array([rank_correlation(grid, text) for text in table.T])))
+    return mean_over_seeds(each)
+
+
+def find_figure2(lab: Workspace) -> Finding:
+    """Figure 2: H̃ of gradient and of leave-one-out importance of the inputs, over the projections."""
+    corpora = BUDGETS[lab.budget].corpora
+    lines = {(c, a): [Trained(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
+    seen = answers(lab, [model for line in lines.values() for model in line])
+    panels, rows, values = [], [], []
+    for architecture in ARCHITECTURES:
+        for name, entropy in SHOWN.items():
+            curves = []
+            for corpus, head in zip(corpora, columns(corpora), strict=True):
+                along = [over_seeds(seen[model], entropy) for model in lines[corpus, architecture][1:]]
+                curves.append(curve(head, [on_axis(lam) for lam in corpus.grid], along))
+            title = f"{NAMES[architecture]}: H̃({name})"
+            panels.append(Panel(title, tuple(curves), x_label=AXIS, y_label="normalised entropy"))
+    for (corpus, architecture), line in lines.items():
+        for model in line:
+            cells = tuple(cell(seen[model], entropy) for entropy in (*SHOWN.values(), ALPHA))
+            rows.append(Row(str(model.projection), cells, f"{columns([corpus])[0]}, {NAMES[architecture]}"))
+            values += [
+                Value(f"entropy of {name}, {corpus.data}, {model.name}", over_seeds(seen[model], entropy))
+                for name, entropy in SHOWN.items()
+            ]
+    heads = (*(f"H̃({name})" for name in SHOWN), "H̃(α)")
+    lost = sum(undefined(found, entropy) for found in seen.values() for entropy in SHOWN.values())
+    return Finding(
+        (ResultTable("Figure 2 in numbers", heads, tuple(rows), SPREAD),),
+        (Figure("figure2", "Figure 2: entropy of the importance of inputs", tuple(panels), AXIS_SAID),),
+        (*values, *extremes("entropy of input importance", values)),
+        (f"{lost} texts, over all models, had an importance that is 0 everywhere; they have no entropy.",),
+    )
+
+
+def find_length(lab: Workspace) -> Finding:
+    """H̃ is divided by ln n so that lengths compare: does it still change with length?"""
+    corpora = BUDGETS[lab.budget].corpora
+    models = main_models(corpora)
+    seen = answers(lab, models)
+    measures: dict[str, PerText] = {"H̃(g_y(x))": G_Y_X, "H̃(D_y(x))": D_Y_X, "H̃(g_h(x))": G_H_X, "H̃(α)": ALPHA}
+    panels, rows, values = [], [], []
+    for corpus, head in zip(corpora, columns(corpora), strict=True):
+        lines = []
+        for model in (m for m in models if m.corpus == corpus):
+            taus = [_against_length(seen[model], measure) for measure in measures.values()]
+            rows.append(Row(model.name, tuple(Cell(tau, digits=2) for tau in taus), head))
+            values += [
+                Value(f"tau(length, {name}), {corpus.data}, {model.name}", tau)
+                for name, tau in zip(measures, taus, strict=True)
+            ]
+            x, y = _binned(seen[model], G_Y_X)
+            lines.append(curve(model.name, x, [exactly(value) for value in y]))
+        panels.append(Panel(head, tuple(lines), x_label="words in a text", y_label="H̃(g_y(x))"))
+    caption = f"Texts in {BINS} groups of about equal size, shortest first; means over texts and seeds."
+    return Finding(
+        (
+            ResultTable(
+                "Kendall's τ-b between length and entropy",
+                tuple(measures),
+                tuple(rows),
+                "Over the texts of each seed; intervals are over seeds.",
+            ),
+        ),
+        (Figure("length", "Entropy against length", tuple(panels), caption),),
+        tuple(values),
+    )
+
+
+def _against_length(seeds: Sequence[Answer], measure: PerText) -> Estimate:
+    """τ-b between length and a measure over the texts that have it (g_h(x): the first of them), seed by seed."""
+    each = []
+    for answer in seeds:
+        values = measure(answer)
+        each.append(rank_correlation(numbers(answer["length"])[: len(values)], values))
+    return mean_over_seeds(each)
+
+
+def _binned(seeds: Sequence[Answer], measure: PerText) -> tuple[list[float], list[float]]:
+    """Mean length and mean measure of texts in groups of equal size."""
+    lengths = np.concatenate([numbers(answer["length"]) for answer in seeds])
+    values = np.concatenate([measure(answer) for answer in seeds])
+    groups = np.array_split(np.argsort(lengths, kind="stable"), BINS)
+    return [mean(lengths[group]) for group in groups], [mean(values[group]) for group in groups]

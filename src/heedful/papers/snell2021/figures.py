@@ -1,0 +1,335 @@
+"""Figures 3, 6 and 7 and §6.2 of snell2021: what is learned, and when."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from heedful.metrics.agreement import agreement
+from heedful.metrics.statistics import Estimate, mean_over_seeds
+from heedful.metrics.trajectory import contextualised_agreement
+from heedful.papers.experiment import Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve
+from heedful.papers.snell2021 import models as copying
+from heedful.papers.snell2021 import models as keyword
+from heedful.papers.snell2021.config import corpora, study_of
+from heedful.papers.snell2021.models import CopyingBudget, head_unit, median_time, share_learned, slower
+from heedful.papers.snell2021.tables import above_chance, measured
+from heedful.studies.analysis import Recordings, Rows
+
+Curves = Sequence[Mapping[str, Any]]
+COLUMNS = ("runs", "learned within the budget", "median step to 99 %", "log-rank p against the last line")
+
+
+def find_figure3(lab: Workspace) -> Finding:
+    """Figure 3: permutations of one set of 40 words, and of two, against 40 of 60."""
+    sizes = copying.COPYING_BUDGETS[lab.budget]
+    curves = _curves(
+        lab, {"copy-permutation": sizes.seeds, "copy-mixture": sizes.mixture_seeds, "copy-vocab": sizes.seeds}
+    )
+    names = {
+        "copy-permutation": "permutations of 40 words",
+        "copy-mixture": "permutations of either of two sets of 40",
+        "copy-vocab": "40 of 60 words",
+    }
+    panels = tuple(
+        _panel(title, {names[task]: curves[task], names["copy-vocab"]: curves["copy-vocab"]}, sizes.steps)
+        for task, title in (("copy-permutation", "left: one set"), ("copy-mixture", "right: two sets"))
+    )
+    return Finding(
+        (_table("Figure 3 in numbers", {names[task]: curves[task] for task in names}, sizes.steps),),
+        (Figure("figure3", "Figure 3: copying where co-occurrence is constant, and where it is not", panels),),
+        _values(curves, "copy-vocab", sizes.steps),
+        (_budget_note(sizes.steps, sizes.batch_size),),
+    )
+
+
+def find_permute(lab: Workspace) -> Finding:
+    """§6.2: the same words through one fixed permutation of positions: β is as easy, attention is not."""
+    sizes = copying.COPYING_BUDGETS[lab.budget]
+    curves = _curves(lab, {"permute": sizes.permute_seeds, "copy-vocab": sizes.seeds})
+    names = {"permute": "permuted by a fixed π", "copy-vocab": "copied"}
+    shown = {names[task]: curves[task] for task in names}
+    return Finding(
+        (_table("§6.2 in numbers", shown, sizes.steps),),
+        (
+            Figure(
+                "section6_2",
+                "§6.2: permuting positions against copying",
+                (_panel("40 of 60 words", shown, sizes.steps),),
+            ),
+        ),
+        _values(curves, "copy-vocab", sizes.steps),
+        (_budget_note(sizes.steps, sizes.batch_size),),
+    )
+
+
+def find_figure6(lab: Workspace) -> Finding:
+    """Figure 6: eight heads whose initialisations alone all fail, of which one succeeds, or drawn at random.
+
+    A head's initialisation is good if training with this head alone learns within the budget. Everything but the
+    heads starts the same throughout; runs differ in which heads they combine and in the order of their data.
+    """
+    sizes = copying.COPYING_BUDGETS[lab.budget]
+    candidates = range(100, 100 + sizes.head_candidates)
+    alone = lab.compute([head_unit(f"head-{head}", [head], 0, sizes) for head in candidates])
+    good = [head for head in candidates if alone[f"head-{head}"]["learned"] is not None]
+    bad = [head for head in candidates if alone[f"head-{head}"]["learned"] is None]
+    drawn = _combinations(good, bad, sizes)
+    units = {
+        setting: [head_unit(f"heads-{setting}-{k}", heads, k + 1, sizes) for k, heads in enumerate(runs)]
+        for setting, runs in drawn.items()
+    }
+    answers = lab.compute([unit for runs in units.values() for unit in runs])
+    names = {"all-bad": "all bad", "one-good": "one good", "random": "random"}
+    curves = {names[setting]: [answers[unit.name] for unit in runs] for setting, runs in units.items()}
+    notes = [
+        f"Of {len(candidates)} single heads {len(good)} learned within {sizes.head_steps} steps.",
+        _budget_note(sizes.head_steps, sizes.batch_size),
+    ]
+    if len(bad) < sizes.heads:
+        notes.append(f"Only {len(bad)} bad heads were found, so that one stands in several places of an all-bad model.")
+    if not good or not bad:
+        notes.append("One kind of head was never drawn: the settings that need it were not run.")
+    values = _values(curves, "one good", sizes.head_steps) if "one good" in curves and "all bad" in curves else ()
+    panel = _panel(f"{sizes.heads} heads, permutations of 40 words", curves, sizes.head_steps)
+    return Finding(
+        (_table("Figure 6 in numbers", curves, sizes.head_steps),),
+        (Figure("figure6", "Figure 6: more heads, more chances of a good start", (panel,)),),
+        values,
+        tuple(notes),
+    )
+
+
+def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget) -> dict[str, list[list[int]]]:
+    """Which heads each run has; bad ones are drawn without repetition where there are enough."""
+    rng, K = np.random.default_rng(6), sizes.heads
+
+    def draw(pool: Sequence[int], count: int) -> list[int]:
+        return [int(head) for head in rng.choice(np.array(pool), count, replace=len(pool) < count)]
+
+    drawn: dict[str, list[list[int]]] = {}
+    if bad:
+        drawn["all-bad"] = [draw(bad, K) for _ in range(sizes.head_runs)]
+    if good and bad:
+        drawn["one-good"] = [[*draw(good, 1), *draw(bad, K - 1)] for _ in range(sizes.head_runs)]
+    drawn["random"] = [[int(h) for h in rng.integers(10_000, 1_000_000, K)] for _ in range(sizes.head_runs)]
+    return drawn
+
+
+def find_figure7(lab: Workspace) -> Finding:
+    """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention."""
+    sizes = keyword.KEYWORD_BUDGETS[lab.budget]
+    answers = list(lab.compute([keyword.keyword_unit(seed, sizes) for seed in range(sizes.seeds)]).values())
+    steps = answers[0]["steps"]
+    names = {
+        "keyword": "γ at the keyword",
+        "next": "γ one position later",
+        "mean": "γ on average",
+        "last": "γ at the end",
+    }
+    table = {place: np.array([answer[place] for answer in answers]) for place in keyword.PLACES}  # (seeds, steps)
+    lines = []
+    for place, label in names.items():
+        lines.append(curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T]))
+    early, late = steps.index(sizes.early), len(steps) - 1
+
+    def gap(above: str, below: str, at: int) -> Estimate:
+        return mean_over_seeds(table[above][:, at] - table[below][:, at])
+
+    values = (
+        Value("early: keyword - next", gap("keyword", "next", early)),
+        Value("early: next - mean", gap("next", "mean", early)),
+        Value("late: last - next", gap("last", "next", late)),
+        Value("late: next - mean", gap("next", "mean", late)),
+        Value("late: mean - keyword", gap("mean", "keyword", late)),
+    )
+    note = (
+        f"Hypothesis 2 (γ at l* above γ at l* + 1 above the average) is read at step {sizes.early}, Observation 3 (γ "
+        f"at the end above γ at l* + 1 above the average, about that at l*) at step {sizes.steps}. The caption of the "
+        "paper's Figure 7 cites Eq. 22 for Hypothesis 2; it is Eq. 23."
+    )
+    panel = Panel("keyword task, uniform attention", tuple(lines), x_label="training step", y_label="γ")
+    return Finding((), (Figure("figure7", "Figure 7: β does not stay local", (panel,)),), values, (note,))
+
+
+def _curves(lab: Workspace, seeds: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+    sizes = copying.COPYING_BUDGETS[lab.budget]
+    units = {task: [copying.curve_unit(task, seed, sizes) for seed in range(n)] for task, n in seeds.items()}
+    answers = lab.compute([unit for task in units.values() for unit in task])
+    return {task: [answers[unit.name] for unit in runs] for task, runs in units.items()}
+
+
+def _panel(title: str, curves: Mapping[str, Curves], steps: int) -> Panel:
+    """Every run a line; one that learned goes on at its last accuracy."""
+    lines = []
+    for group, runs in curves.items():
+        for k, run in enumerate(runs):
+            x, y = [float(s) for s in run["steps"]], list(run["accuracy"])
+            if x[-1] < steps:
+                x, y = [*x, float(steps)], [*y, y[-1]]
+            lines.append(Line(f"{group} {k}", tuple(x), tuple(y), group=group, faint=True))
+    return Panel(title, tuple(lines), x_label="training step", y_label="token accuracy", y_percent=True)
+
+
+def _table(title: str, curves: Mapping[str, Curves], steps: int) -> ResultTable:
+    last = list(curves)[-1]
+    rows = []
+    for name, runs in curves.items():
+        median = median_time(runs)
+        p = slower(runs, curves[last], steps)[1] if name != last else float("nan")
+        rows.append(
+            Row(
+                name,
+                (
+                    Cell(text=str(len(runs))),
+                    Cell(share_learned(runs), unit="%", digits=0),
+                    Cell(text=f"more than {steps}" if np.isnan(median) else f"{median:.0f}"),
+                    Cell(text="" if np.isnan(p) else f"{p:.2g}"),
+                ),
+            )
+        )
+    return ResultTable(title, COLUMNS, tuple(rows))
+
+
+def _values(curves: Mapping[str, Curves], easy: str, steps: int) -> tuple[Value, ...]:
+    """Shares learned; and for each hard task how sure the log-rank test is that it is learned more slowly.
+
+    The statistic of the test is standard normal where there is no difference; 1.96 on either side is its interval.
+    """
+    values = [Value(f"share learned, {name}", share_learned(runs)) for name, runs in curves.items()]
+    for name, runs in curves.items():
+        if name != easy:
+            z = slower(runs, curves[easy], steps)[0]
+            values.append(Value(f"slower (z), {name}", Estimate(z, z - 1.96, z + 1.96, len(runs) + len(curves[easy]))))
+    return tuple(values)
+
+
+def _budget_note(steps: int, batch: int) -> str:
+    return (
+        f"At most {steps} steps of {batch} fresh sequences, fixed beforehand; a run ends when 99 % of held-out words "
+        "are right. Runs that do not get there are censored at the budget, not failures for ever."
+    )
+
+
+SMS = {"smoke": "polarity"}  # what stands in for sms-spam where nothing may be downloaded
+LONGEST = {"smoke": "polarity"}  # what stands in for sst, the study trained long enough for the fall of A.7
+
+
+def find_figure2(lab: Workspace) -> Finding:
+    """Figure 2: how ξ is read off: the step where another seed's attention agrees more, and how well it did there."""
+    data = LONGEST.get(lab.budget, "sst")
+    recordings = Recordings(lab.study(study_of(data, lab.budget)))
+    A, B = recordings.seeds[0], recordings.other(recordings.seeds[0])
+    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
+    steps = recordings.steps("standard", B)
+    climb = [float(agreement(alpha, recordings.quantity("standard", B, "alpha", step)).mean()) for step in steps]
+    performance = [float(recordings.correct("standard", B, step).mean()) for step in steps]
+    target = max(
+        float(agreement(alpha, recordings.quantity("uniform", B, "beta_logit", step)).mean())
+        for step in recordings.steps("uniform", B)
+    )
+    xi = contextualised_agreement(target, list(steps), climb, performance)
+    at, x = steps.index(xi.step), tuple(float(step) for step in steps)
+    star = "" if xi.reached else " (never exceeded)"
+    panels = (
+        Panel(
+            "A(α, α̂(τ)) of another seed",
+            (Line("A(α, α̂(τ))", x, tuple(climb)),),
+            (Mark(float(xi.step), climb[at], f"τ₀ = {xi.step}{star}", guides=True),),
+            x_label="training step τ",
+            y_label="agreement",
+            y_percent=True,
+            reference=target,
+        ),
+        Panel(
+            "its performance",
+            (Line("p̂(τ)", x, tuple(performance)),),
+            (Mark(float(xi.step), xi.value, f"ξ = {xi.value:.1%}", guides=True),),
+            x_label="training step τ",
+            y_label="accuracy",
+            y_percent=True,
+        ),
+    )
+    caption = f"{data}, seeds {A} and {B}; the dotted line is A(α, β^uf) = {target:.1%}."
+    return Finding(figures=(Figure("figure2", "Figure 2: how ξ is read off a curve", panels, caption),))
+
+
+def find_rise_and_fall(lab: Workspace) -> Finding:
+    """A.7: A(α, β^uf(τ)) rises and then falls as the uniform twin trains on.
+
+    The peak's step is chosen on one half of the texts and everything is read on the other: a maximum can only lie above
+    the end it is compared with.
+    """
+    lines, values, rows = [], [], []
+    for corpus in corpora(lab.budget, "classification"):
+        if corpus.data is None:
+            continue
+        recordings = Recordings(lab.study(study_of(corpus.data, lab.budget)))
+        steps = recordings.steps("uniform", recordings.seeds[0])
+        tables = [_over_twin(recordings, A) for A in recordings.seeds]
+        curve = np.mean([table.mean(axis=1) for table in tables], axis=0)
+        lines.append(Line(corpus.row or corpus.data, tuple(float(s) for s in steps), tuple(curve.tolist())))
+        rise, fall = (mean_over_seeds([_from_peak(table, end) for table in tables]) for end in (0, -1))
+        values += [Value(f"rise, {corpus.data}", rise), Value(f"fall, {corpus.data}", fall)]
+        peak = steps[int(np.argmax(curve))]
+        cells = (Cell(text=f"{peak} of {steps[-1]}"), Cell(rise, unit="%"), Cell(fall, unit="%"))
+        rows.append(Row(corpus.row or corpus.data, cells))
+    longest = LONGEST.get(lab.budget, "sst")
+    values += [Value("rise", _of(values, f"rise, {longest}")), Value("fall", _of(values, f"fall, {longest}"))]
+    panel = Panel(
+        "A(α, β^uf(τ)), cross", tuple(lines), x_label="step τ of the uniform twin", y_label="agreement", y_percent=True
+    )
+    columns = ("step of the peak", "peak above the start", "peak above the end")
+    return Finding(
+        (
+            ResultTable(
+                "A.7 in numbers", columns, tuple(rows), "Peaks are chosen on half of the texts and read on the others."
+            ),
+        ),
+        (Figure("a7", "A.7: rise, and fall where training goes on long enough", (panel,)),),
+        tuple(values),
+    )
+
+
+def _over_twin(recordings: Recordings, A: int) -> Rows:
+    """A(α, β^uf(τ)) of every text at every step of another seed's twin: (steps, texts)."""
+    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
+    twin = recordings.other(A)
+    steps = recordings.steps("uniform", twin)
+    return np.stack([agreement(alpha, recordings.quantity("uniform", twin, "beta_logit", step)) for step in steps])
+
+
+def _from_peak(table: Rows, end: int) -> float:
+    """How far the peak lies above one end of the curve, chosen on one half of the texts and read on the other."""
+    halves = table[:, ::2], table[:, 1::2]
+    gaps = [b[np.argmax(a.mean(axis=1))].mean() - b[end].mean() for a, b in (halves, halves[::-1])]
+    return float(np.mean(gaps))
+
+
+def _of(values: list[Value], name: str) -> Estimate:
+    return next(value.estimate for value in values if value.name == name)
+
+
+def find_between_seeds(lab: Workspace) -> Finding:
+    """A.9: how far two seeds attend alike, on SMS spam and elsewhere."""
+    sms = SMS.get(lab.budget, "sms-spam")
+    rows, above = [], {}
+    for corpus in corpora(lab.budget, "classification"):
+        if corpus.data is None:
+            continue
+        seen = measured(lab, corpus.data).agreement("A(alpha,alpha_hat)", "cross")
+        above[corpus.data] = above_chance(seen)
+        cells = (Cell(seen.over_seeds, unit="%"), Cell(seen.shuffle, unit="%"), Cell(above[corpus.data], unit="%"))
+        rows.append(Row(corpus.row or corpus.data, cells))
+    others = float(np.mean([e.value for data, e in above.items() if data != sms]))
+    one = above[sms]
+    gap = Estimate(one.value - others, one.low - others, one.high - others, one.n)
+    columns = ("A(α, α̂) between seeds", "matched shuffle", "above chance")
+    return Finding(
+        (ResultTable("A.9: attention of one seed against another's", columns, tuple(rows)),),
+        values=(
+            Value("between seeds: sms above the others", gap),
+            *(Value(f"between seeds, {d}", e) for d, e in above.items()),
+        ),
+    )

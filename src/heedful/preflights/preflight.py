@@ -1,0 +1,371 @@
+"""What a corpus will teach attention, said before any training: counts, telling words, and a verdict. No torch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from heedful.data.corpus import Corpus
+from heedful.data.parallel import ParallelCorpus
+from heedful.data.ragged import Ids, Sentences, pairs_of
+from heedful.data.vocabulary import SPECIALS, EncodedSplit, Vocabulary, encode
+from heedful.data.words import TokenRules, tokenise
+from heedful.errors import DataError
+from heedful.metrics.alignment import alignment_scores, diagonal_links, links_from_attention
+from heedful.metrics.statistics import Estimate
+from heedful.models.lexicon import count_table, ibm_model_1
+from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
+from heedful.storage.atomic_files import write_json
+
+
+@dataclass(frozen=True)
+class Association:
+    """An input word and an output word (or label): in how many texts they stand together, each alone, and what follows.
+
+    `trans` is Trans(o|i) of snell2021, Eq. 17; `z` how many standard deviations `together` lies above what independence
+    would give, so that a rare word cannot stand out by chance.
+    """
+
+    source: int
+    target: int
+    together: int
+    source_count: int
+    target_count: int
+    trans: float
+    z: float
+
+
+@dataclass(frozen=True)
+class Determinants:
+    """The input words that speak most strongly for an output, and those that speak most strongly against it."""
+
+    target: int
+    most: tuple[Association, ...]
+    least: tuple[Association, ...]
+
+
+def determinants(
+    sources: Sentences,
+    targets: Sentences,
+    *,
+    outputs: Sequence[int] | None = None,
+    top: int = 10,
+) -> dict[int, Determinants]:
+    """For each output that occurs (unless named: the 20 most frequent), the words that most and least determine it.
+
+        z = (n_io − n_i n_o / N) / √(n_i n_o (N − n_i)(N − n_o) / (N² (N − 1)))
+
+    the standardised count of texts with both, given the counts of each (the hypergeometric moments).
+
+    >>> found = determinants([[0, 1], [0, 2], [0, 1], [0, 2]], [[1], [0], [1], [0]], top=1)
+    >>> found[1].most[0].source, round(found[1].most[0].z, 3), found[1].least[0].source
+    (1, 1.732, 2)
+    """
+    if top < 1:
+        raise DataError(f"top is {top}; it must be 1 or more")
+    first, second = pairs_of(sources, targets)
+    there, said = _presence(first), _presence(second)
+    N = len(first)
+    n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (there, said))
+    chosen = most_frequent(n_o) if outputs is None else np.asarray(outputs, dtype=np.int64)
+    chosen = chosen[chosen < len(n_o)]
+    mass = (_shares(first).T @ _occurrences(second)[:, chosen]).toarray()
+    totals = _shares(first).T @ second.lengths.astype(np.float64)
+    together = (there.T @ said[:, chosen]).toarray().astype(np.float64)
+    return rank(N, n_i, n_o, chosen, together, mass, totals, top=top)
+
+
+def most_frequent(n_o: NDArray[np.float64], count: int = 20) -> NDArray[np.int64]:
+    """The outputs that stand in most texts, the first of equals first.
+
+    >>> most_frequent(np.array([1.0, 3.0, 3.0]), 2)
+    array([1, 2])
+    """
+    return np.argsort(-n_o, kind="stable")[:count].astype(np.int64)
+
+
+def rank(
+    N: int,
+    n_i: NDArray[np.float64],
+    n_o: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    together: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    *,
+    top: int,
+) -> dict[int, Determinants]:
+    """The same from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
+
+    mass: the columns of C that were chosen; totals: the sums of its rows.
+    """
+    trans = mass / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]
+    expected = np.outer(n_i, n_o[chosen]) / max(1, N)
+    spread = np.sqrt(expected * np.outer(N - n_i, N - n_o[chosen]) / max(1, N * (N - 1)))
+    z = np.divide(together - expected, spread, out=np.zeros_like(expected), where=spread > 0)
+    result = {}
+    for k, o in enumerate(chosen.tolist()):
+        if n_o[o] == 0:
+            continue
+        order = np.lexsort((-n_i, -z[:, k]))
+        order = order[n_i[order] > 0]
+        named = [
+            [
+                Association(
+                    int(i), o, int(together[i, k]), int(n_i[i]), int(n_o[o]), float(trans[i, k]), float(z[i, k])
+                )
+                for i in part
+            ]
+            for part in (order[:top], order[::-1][:top])
+        ]
+        result[o] = Determinants(o, tuple(a for a in named[0] if a.z > 0), tuple(a for a in named[1] if a.z < 0))
+    return result
+
+
+def _occurrences(ids: Ids) -> sparse.csr_array:
+    parts = np.ones(len(ids.values)), ids.values, ids.offsets
+    counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
+    counts.sum_duplicates()  # in place, hence the copy
+    return counts
+
+
+def _shares(ids: Ids) -> sparse.csr_array:
+    counts = _occurrences(ids)
+    lengths: NDArray[np.float64] = np.repeat(ids.lengths, np.diff(counts.indptr)).astype(np.float64)
+    return sparse.csr_array((counts.data / lengths, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _presence(ids: Ids) -> sparse.csr_array:
+    counts = _occurrences(ids)
+    return sparse.csr_array(
+        (np.ones(len(counts.data), dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
+    )
+
+
+MAX_LENGTH = 400
+
+
+@dataclass(frozen=True)
+class TellingWord:
+    """A word, in how many texts it stands with the output and in all, Trans(o|i) (snell2021, Eq. 17), and a z-score."""
+
+    word: str
+    together: int
+    count: int
+    trans: float
+    z: float
+
+
+@dataclass(frozen=True)
+class OutputWords:
+    """The words that speak most for an output (a label, or a word of the other language), and most against it."""
+
+    output: str
+    count: int
+    most: tuple[TellingWord, ...]
+    least: tuple[TellingWord, ...]
+
+
+@dataclass(frozen=True)
+class CountSummary:
+    """The count table C (snell2021, Eq. 16): its size, its sum, and whether all its entries are the same."""
+
+    inputs: int
+    outputs: int
+    entries: int
+    total: float
+    smallest: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class CountedAlignment:
+    """How well counts alone align words, where gold exists: alignment error rates, lower is better."""
+
+    counting: Estimate  # α^IBM of the count table
+    model_1: Estimate  # after five iterations of IBM Model 1
+    diagonal: Estimate  # the same relative place: what position alone can do
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The verdict (`learnable`, `uninformative` or `unclear`), what it rests on, and the telling words."""
+
+    data: str
+    task: str
+    verdict: str
+    sentence: str
+    statistics: Informativeness
+    table: CountSummary
+    outputs: tuple[OutputWords, ...]
+    decisions: tuple[str, ...]
+    alignment: CountedAlignment | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; `statistic` and `null` are those of the verdict."""
+        plain = asdict(self)
+        contrast = plain["statistics"]["contrast"]
+        plain["statistic"] = contrast["value"]
+        plain["null"] = {key: contrast[key] for key in ("null_mean", "null_sd", "p", "permutations")}
+        return plain
+
+    def save(self, path: Any) -> None:
+        """Write as JSON, whole or not at all."""
+        write_json(path, self.to_dict())
+
+
+def run_preflight(
+    corpus: Corpus | ParallelCorpus,
+    *,
+    permutations: int = PERMUTATIONS,
+    words: int = 10,
+    min_count: int = 3,
+    seed: int = 0,
+) -> Preflight:
+    """Count, compare with chance, and judge; on the training split alone.
+
+    >>> from heedful.data.synthetic.tasks import generated_pairs
+    >>> run_preflight(generated_pairs("copy-permutation", size=300)).verdict
+    'uninformative'
+    >>> run_preflight(generated_pairs("copy-vocab", size=300)).verdict
+    'learnable'
+    """
+    if isinstance(corpus, ParallelCorpus):
+        sources, targets, names, outputs, decisions = _pairs(corpus, min_count)
+    else:
+        encoded = encode(corpus, min_count=min_count, max_length=MAX_LENGTH)
+        sources, targets = _without_ends(encoded.train), label_targets(encoded.train.labels)
+        names, outputs, decisions = encoded.vocabulary.words, corpus.labels, encoded.decisions
+    statistics = informativeness(sources, targets, permutations=permutations, seed=seed)
+    C = count_table(sources, targets, source_size=len(names), target_size=len(outputs)).matrix()
+    translating = isinstance(corpus, ParallelCorpus)
+    labels = None if translating else range(len(outputs))
+    found = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
+    said = assemble(corpus.name, translating, statistics, C, found, names, outputs, words, decisions)
+    if isinstance(corpus, ParallelCorpus):
+        return replace(said, alignment=_alignment(corpus, sources, targets))
+    return said
+
+
+def assemble(
+    name: str,
+    translating: bool,
+    statistics: Informativeness,
+    C: sparse.csr_array,
+    found: Mapping[int, Determinants],
+    names: Sequence[str],
+    outputs: Sequence[str],
+    words: int,
+    decisions: tuple[str, ...],
+) -> Preflight:
+    """What was counted, put into words; `names` and `outputs` are what ids stand for on either side."""
+    return Preflight(
+        data=name,
+        task="translation" if translating else "classification",
+        verdict=statistics.verdict,
+        sentence=_sentence(statistics, translating),
+        statistics=statistics,
+        table=CountSummary(
+            inputs=int(np.sum(np.diff(C.indptr) > 0)),
+            outputs=len(np.unique(C.indices)),
+            entries=C.nnz,
+            total=float(C.sum()),
+            smallest=float(C.data.min()),
+            largest=float(C.data.max()),
+        ),
+        outputs=tuple(
+            OutputWords(
+                outputs[o],
+                each.most[0].target_count if each.most else 0,
+                _named(each.most, names, words),
+                _named(each.least, names, words),
+            )
+            for o, each in found.items()
+        ),
+        decisions=decisions,
+    )
+
+
+def _without_ends(split: EncodedSplit) -> Ids:
+    """The words of each text; `<bos>` and `<eos>` stand in every text and say nothing."""
+    rows = [split.text(i)[1:-1] for i in range(len(split))]
+    kept = [row if len(row) else split.text(i)[:1] for i, row in enumerate(rows)]
+    return Ids.of(kept)
+
+
+def _pairs(
+    corpus: ParallelCorpus, min_count: int
+) -> tuple[Ids, Ids, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Word by word, lower-cased (a generated task's words as they are); a source without any word is left out."""
+    rules = TokenRules()
+    sides = []
+    for sentences in (corpus.train.sources, corpus.train.targets):
+        if corpus.in_words:
+            words = [sentence.split() for sentence in sentences]
+            vocabulary = Vocabulary.build(words, min_count=1)
+        else:
+            words = [tokenise(sentence, rules) for sentence in sentences]
+            vocabulary = Vocabulary.build(words, min_count=min_count)
+        sides.append((Ids.of([vocabulary.ids(row) for row in words]), vocabulary.words))
+    (sources, inputs), (targets, outputs) = sides
+    worded = np.flatnonzero(sources.lengths > 0)
+    enough(corpus.name, len(worded))
+    said = wordless(corpus.name, len(sources) - len(worded))
+    return sources.take(worded), targets.take(worded), inputs, outputs, (*corpus.decisions, *said)
+
+
+def enough(name: str, pairs: int) -> None:
+    """Refuse data that cannot be compared with chance."""
+    if pairs < 2:
+        raise DataError(f"{name}: {pairs} training pairs with words; two or more are needed")
+
+
+def wordless(name: str, count: int) -> tuple[str, ...]:
+    """How it is said that sources had no words.
+
+    >>> wordless("a.de", 0)
+    ()
+    """
+    return (f"{name}: {count:,} pair{'s' * (count > 1)} whose source has no word left out",) if count else ()
+
+
+def _alignment(corpus: ParallelCorpus, sources: Ids, targets: Ids) -> CountedAlignment | None:
+    gold = corpus.train.alignments
+    if gold is None or not corpus.in_words:
+        return None
+    n = min(len(gold), 2000)
+    sample = np.arange(n)
+    some, others = sources.take(sample), targets.take(sample)
+    sure, possible = ([getattr(each, kind) for each in gold[:n]] for kind in ("sure", "possible"))
+
+    def error(iterations: int) -> Estimate:
+        alpha = ibm_model_1(sources, targets, iterations).alpha(some, others)
+        return alignment_scores(links_from_attention(alpha, others.lengths), sure, possible).aer
+
+    straight = [diagonal_links(int(s), int(t)) for s, t in zip(some.lengths, others.lengths, strict=True)]
+    return CountedAlignment(error(1), error(5), alignment_scores(straight, sure, possible).aer)
+
+
+def _named(associations: tuple[Association, ...], names: Sequence[str], top: int) -> tuple[TellingWord, ...]:
+    specials = set(range(len(SPECIALS)))
+    return tuple(
+        TellingWord(names[each.source], each.together, each.source_count, each.trans, each.z)
+        for each in associations
+        if each.source not in specials
+    )[:top]
+
+
+def _sentence(statistics: Informativeness, translating: bool) -> str:
+    output = "the words of a translation" if translating else "the label"
+    contrast = statistics.contrast
+    numbers = f"(contrast {contrast})"
+    if statistics.verdict == "learnable":
+        return f"words of a text differ in what they say of {output}, so attention has something to follow {numbers}"
+    if contrast.value == 0:
+        return f"every word of a text co-occurs alike with {output}; attention has nothing to start from {numbers}"
+    if statistics.verdict == "uninformative":
+        return f"words of a text say no more of {output} than they would by chance {numbers}"
+    return f"words of a text say somewhat more of {output} than by chance, but not surely {numbers}"

@@ -1,0 +1,125 @@
+"""What a sweep came to: every study of the grid with its main figures, or with the reason why it has none."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from heedful.errors import ConfigError, RunError
+from heedful.metrics.statistics import Estimate
+from heedful.storage.atomic_files import usable
+from heedful.storage.serialization import Stored
+from heedful.storage.tables import Tabular, arrow_table
+from heedful.studies.result import StudyResult
+from heedful.sweeps.grid import Axis
+
+State = Literal["finished", "failed"]
+FORMAT = 1
+GRID, STUDIES, SWEEP_RESULT = "grid.toml", "studies", "result.json"  # what stands in a sweep's folder
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder is a sweep's.
+
+    >>> is_sweep(Path("no/such/folder"))
+    False
+    """
+    return usable(folder / GRID).exists() and (folder / STUDIES).is_dir()
+
+
+@dataclass(frozen=True)
+class SweepFigure:
+    """One main figure of a study; random, shuffle: what the two kinds of chance give, where it is an agreement."""
+
+    name: str
+    convention: str
+    estimate: Estimate
+    random: float | None = None
+    shuffle: float | None = None
+
+    @property
+    def key(self) -> str:
+        """The figure's column in tables.
+
+        >>> SweepFigure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9)).key
+        'A(alpha,beta) cross'
+        """
+        return f"{self.name} {self.convention}".strip()
+
+
+@dataclass(frozen=True)
+class SweepStudy:
+    """One study: its folder below the sweep's, its place on the axes, and its figures or what went wrong."""
+
+    folder: str
+    place: tuple[str, ...]
+    config_digest: str
+    state: State
+    error: str | None = None
+    verdict: str | None = None
+    figures: tuple[SweepFigure, ...] = ()
+
+    def figure(self, key: str) -> SweepFigure | None:
+        """The figure of that name, such as `accuracy` or `A(alpha,beta) own`, if there is one."""
+        return next((figure for figure in self.figures if figure.key == key), None)
+
+
+@dataclass(frozen=True)
+class SweepResult(Stored, Tabular):
+    """Everything a sweep found, in the order of its grid; `result.json` is this and nothing else."""
+
+    axes: tuple[Axis, ...]
+    studies: tuple[SweepStudy, ...]
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        for study in self.studies:
+            if len(study.place) != len(self.axes):
+                raise ConfigError(f"{study.folder} has {len(study.place)} places on {len(self.axes)} axes")
+
+    @property
+    def failed(self) -> tuple[SweepStudy, ...]:
+        """The studies that came to nothing."""
+        return tuple(study for study in self.studies if study.state == "failed")
+
+    def figure_keys(self) -> list[str]:
+        """The names of all figures, in the order of the studies that have them."""
+        return list(dict.fromkeys(figure.key for study in self.studies for figure in study.figures))
+
+    def to_arrow(self) -> pa.Table:
+        """One row per study: where it stands, its state, and every figure with its interval."""
+        keys = self.figure_keys()
+        schema = {axis.name: pa.string() for axis in self.axes}
+        schema |= dict.fromkeys(("study", "state", "error", "verdict"), pa.string())
+        for key in keys:
+            schema |= dict.fromkeys((key, f"{key} low", f"{key} high"), pa.float64())
+        return arrow_table([self._row(study, keys) for study in self.studies], schema)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "SweepResult":
+        """Read what `save` wrote."""
+        if not usable(Path(path)).exists():
+            raise RunError(f"{path}: no such file; the sweep has not come to an end")
+        return super().load(path)
+
+    def _row(self, study: SweepStudy, keys: list[str]) -> dict[str, Any]:
+        row: dict[str, Any] = dict(zip((axis.name for axis in self.axes), study.place, strict=True))
+        row |= {"study": study.folder, "state": study.state, "error": study.error, "verdict": study.verdict}
+        for key in keys:
+            if (figure := study.figure(key)) is not None:
+                found = figure.estimate
+                row |= {key: found.value, f"{key} low": found.low, f"{key} high": found.high}
+        return row
+
+
+def main_figures(result: StudyResult) -> tuple[SweepFigure, ...]:
+    """Accuracy at the end, entropy of attention, alignment error where there is gold, and every agreement."""
+    figures = [SweepFigure("accuracy", "", result.xi_final), SweepFigure("entropy", "", result.entropy_final)]
+    if result.alignment is not None:
+        figures.append(SweepFigure("alignment error", "", result.alignment.trained, random=result.alignment.chance))
+    figures += [
+        SweepFigure(row.name, row.convention, row.estimate, random=row.random, shuffle=row.shuffle.value)
+        for row in result.agreements
+    ]
+    return tuple(figures)

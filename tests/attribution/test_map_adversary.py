@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.attribution.interventions import adversarial_divergence, tilted
+from heedful.errors import DataError
+from tests.audits.constructed import in_pieces, passages, pooled, stacked
+
+
+def test_another_attention_exists_where_attention_is_ignored_and_not_where_it_decides():
+    some = passages(6)
+    ignored = adversarial_divergence(pooled(listens=False), some, steps=60)
+    decides = adversarial_divergence(pooled(), some, steps=60)
+    assert (ignored > 0.5).all()
+    assert (ignored <= math.log(2)).all()
+    assert (decides < 0.2).all()
+
+
+def test_without_steps_nothing_is_found():
+    np.testing.assert_array_equal(adversarial_divergence(pooled(), passages(2), steps=0), [0, 0])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_adversary_is_the_same_in_any_batch_and_again(causal):
+    some = [*passages(4), *in_pieces(2)]
+    together = adversarial_divergence(stacked(causal=causal), some, steps=7)
+    alone = [adversarial_divergence(stacked(causal=causal), [passage], steps=7)[0] for passage in some]
+    np.testing.assert_allclose(together, alone, atol=1e-9)
+    np.testing.assert_array_equal(together, adversarial_divergence(stacked(causal=causal), some, steps=7))
+    assert (together > 0).any()
+
+
+def test_more_steps_find_no_less():
+    some = passages(4)
+    few, many = (adversarial_divergence(stacked(), some, steps=steps) for steps in (5, 25))
+    assert (many >= few).all()
+
+
+def test_the_map_of_one_head_is_freer_than_that_of_all():
+    """Of a network of one head both are the same search."""
+    some, three, one = passages(3), stacked(), stacked(heads=1)
+    np.testing.assert_array_equal(
+        adversarial_divergence(one, some, steps=7, head=0), adversarial_divergence(one, some, steps=7)
+    )
+    alone = [adversarial_divergence(three, some, steps=15, head=head).mean() for head in range(3)]
+    assert max(alone) > adversarial_divergence(three, some, steps=15).mean()
+    assert len(set(alone)) == 3
+
+
+def test_scores_move_weight_and_zeros_stay():
+    alpha = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    scores = torch.zeros_like(alpha, requires_grad=True)
+    moved = tilted(alpha, scores)
+    torch.testing.assert_close(moved.detach(), alpha)
+    (gradient,) = torch.autograd.grad(moved[0, 0], scores)
+    torch.testing.assert_close(gradient[0], torch.tensor([0.16, -0.16, 0.0], dtype=torch.float64))
+
+
+def test_a_network_that_cannot_be_changed_has_no_adversary():
+    with pytest.raises(DataError, match="no other attention"):
+        adversarial_divergence(pooled(can_change=False), passages(1))

@@ -1,0 +1,235 @@
+"""The command line as a stranger uses it: words for people, JSON for programs, one line for every mistake."""
+
+import errno
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from heedful.cli.main import app
+from tests.command import heedful
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: heedful(monkeypatch, capsys, *map(str, arguments))
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    rows = [f"{'a good' if i % 2 else 'a bad'} film number {i % 7},{'up' if i % 2 else 'down'}" for i in range(80)]
+    path = tmp_path / "reviews.csv"
+    path.write_text("\n".join(["review,verdict", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_version_and_help(command):
+    code, out, _ = command("--version")
+    assert (code, out.split()[0]) == (0, "heedful")
+    code, out, _ = command("--help")
+    assert code == 0
+    for verb in ("study", "preflight", "report", "data"):
+        assert verb in out
+
+
+def test_study_of_a_file_of_ones_own(command, reviews, tmp_path):
+    code, out, err = command("study", reviews, "--budget", "smoke", "--text", "review", "--label", "verdict", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["data"]["labels"] == ["down", "up"]
+    assert {"own", "cross"} == {row["convention"] for row in result["agreements"]}
+    assert "standard-0" in err
+    page = (tmp_path / "runs" / "reviews" / "report.html").read_text(encoding="utf-8")
+    assert result["verdict"]["sentence"] in page
+    code, out, err = command("study", reviews, "--budget", "smoke", "--text", "review", "--label", "verdict")
+    assert code == 0, err
+    assert "report: runs/reviews/report.html" in out.replace("\n", "")
+    assert "accuracy" not in err  # nothing was trained again
+    code, out, _ = command("report", "runs/reviews", "--out", "page.html")
+    assert (code, out.strip()) == (0, "page.html")
+
+
+def test_preflight_json_and_table(command, reviews):
+    code, out, _ = command("preflight", reviews, "--json", "--label", "verdict")
+    result = json.loads(out)
+    assert (code, result["verdict"]) == (0, "learnable")
+    assert result["null"]["p"] <= 0.01 < result["statistic"]
+    code, out, _ = command("preflight", reviews, "--label", "verdict")
+    assert code == 0
+    assert "good" in out
+
+
+BAD = {
+    "missing file": (None, "nowhere.csv", [], "nowhere.csv"),
+    "empty file": (b"", "e.csv", [], "e.csv"),
+    "header only": (b"text,label\n", "h.csv", [], "h.csv"),
+    "wrong column": (b"text,label\na,0\nb,1\n", "c.csv", ["--text", "txet"], "'text'"),
+    "one class": (b"text,label\n" + b"a b,1\n" * 30, "o.csv", [], "every label is '1'"),
+    "not UTF-8": (b"text,label\ngood,1\nb\xff\xfed,0\n", "u.csv", [], ":3"),
+    "ragged row": (b"text,label\ngood,1\nbad,0,extra\n", "r.csv", [], ":3"),
+    "bad JSON": (b'{"text": "a", "label": 1}\n{oops\n', "j.jsonl", [], ":2"),
+    "unknown corpus": (None, "rotten-tomatos", [], "rotten-tomatoes"),
+    "unknown budget": (b"text,label\n" + b"a,0\nb,1\n" * 20, "b.csv", ["--budget", "huge"], "smoke"),
+    "unknown task": (b"text,label\n" + b"a,0\nb,1\n" * 20, "t.csv", ["--task", "poetry"], "translation"),
+    "bad device": (b"text,label\n" + b"a,0\nb,1\n" * 40, "d.csv", ["--device", "abacus"], "abacus"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(command, tmp_path, case):
+    content, name, options, words = BAD[case]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    code, out, err = command("study", name, "--budget", "smoke", *options)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_a_label_never_seen_in_training(command, reviews, tmp_path):
+    (tmp_path / "v.csv").write_text("review,verdict\nnew thing,sideways\n", encoding="utf-8")
+    code, _, err = command("study", reviews, "--label", "verdict", "--validation", "v.csv", "--budget", "smoke")
+    assert code == 2
+    assert "sideways" in err
+    assert "v.csv:2" in err
+
+
+def test_a_very_long_text_is_cut_and_said(command, tmp_path):
+    rows = ["good " * 50_000 + ",1"] + [f"{'good' if i % 2 else 'bad'} film,{i % 2}" for i in range(60)]
+    (tmp_path / "long.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    code, out, err = command("study", "long.csv", "--budget", "smoke", "--json")
+    assert code == 0, err
+    assert any("cut to 40 words" in said for said in json.loads(out)["data"]["decisions"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("study rotten", {"rotten-tomatoes"}),
+        ("preflight copy-p", {"copy-permutation"}),
+        ("audit model imdb", {"imdb", "imdb-reviews"}),
+        ("data show multi", {"multi30k"}),
+        ("reproduce meis", {"meister2021"}),
+        ("reproduce meister2021 al", {"all"}),
+        ("reproduce snell2021 figure", {f"figure{n}" for n in range(1, 9)}),
+        ("study sst --budget qu", {"quick"}),
+    ],
+)
+def test_tab_completion(words, expected):
+    line = f"heedful {words}"
+    asked = {"_HEEDFUL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    shown = CliRunner().invoke(app, [], env=asked, prog_name="heedful")
+    assert set(shown.stdout.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "a/b"), 2, "error: the disk is full (a/b); make room"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 2, "error: the disk is full; make room"),
+        (KeyboardInterrupt(), 130, "stopped; the same command goes on from here"),
+    ],
+)
+def test_faults_from_outside_are_one_line(command, monkeypatch, fault, code, said):
+    def fails(*arguments):
+        raise fault
+
+    monkeypatch.setattr("heedful.api.runs", fails)
+    ended, out, err = command("runs")
+    assert (ended, out) == (code, "")
+    assert err.startswith(said)
+    assert len(err.splitlines()) == 1
+
+
+def test_other_faults_are_not_hidden(command, monkeypatch):
+    def fails(*arguments):
+        raise PermissionError(errno.EACCES, "Permission denied", "a/b")
+
+    monkeypatch.setattr("heedful.api.runs", fails)
+    with pytest.raises(PermissionError):
+        command("runs")
+
+
+def test_a_page_is_opened_where_asked(command, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr("heedful.api.report", lambda *runs, out, results: out)
+    monkeypatch.setattr("typer.launch", opened.append)
+    assert command("report", "run", "--out", "page.html")[:2] == (0, "page.html\n")
+    assert opened == []
+    command("report", "run", "--out", "page.html", "--open")
+    assert opened == [(tmp_path / "page.html").as_uri()]
+
+
+def test_debug_shows_the_traceback(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    shown = subprocess.run(
+        [sys.executable, "-m", "heedful", "--debug", "study", "nowhere.csv"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" in shown.stderr
+
+
+def test_not_a_run(command, tmp_path):
+    code, _, err = command("report", tmp_path)
+    assert code == 2
+    assert "not a run" in err
+
+
+def test_reproduce_and_claims(command, tmp_path):
+    code, out, _ = command("reproduce")
+    assert code == 0
+    assert "snell2021" in out
+    assert "table2" in out
+    code, out, err = command("reproduce", "snell2021", "figure4", "figure5", "--budget", "smoke", "--docs", "docs")
+    assert code == 0, err
+    assert "Figure 4" in out
+    assert (tmp_path / "results/snell2021/smoke/figure4.json").exists()
+    assert (tmp_path / "runs/reproduce/snell2021/smoke/report.html").exists()
+    page = (tmp_path / "docs/papers/snell2021.md").read_text(encoding="utf-8")
+    assert "heedful reproduce snell2021 figure4 --budget smoke" in page
+    assert (tmp_path / "docs/papers/figures/snell2021/figure4.svg").exists()
+    assert (tmp_path / "docs/papers/figures/snell2021/figure4.png").exists()
+    code, out, _ = command("reproduce", "snell2021")
+    assert "figure4" in out
+    code, out, _ = command("reproduce", "--check")
+    assert (code, out) == (0, "every stored result still stands\n")
+    code, out, err = command("reproduce", "snell2021", "figure4", "--budget", "smoke", "--json")
+    assert json.loads(out)[0]["experiment"] == "figure4"
+    code, out, _ = command("claims", "--json")
+    assert {entry["verdict"] for entry in json.loads(out)} == {"not run"}
+    code, out, _ = command("claims")
+    assert "S18" in out
+
+
+def test_check_tells_of_stale_results(command, tmp_path):
+    command("reproduce", "snell2021", "figure4", "--budget", "smoke")
+    path = tmp_path / "results/snell2021/smoke/figure4.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps(stored | {"config_digest": "0" * 64}))
+    code, out, _ = command("reproduce", "--check")
+    assert code == 1
+    assert "figure4.json: its settings have changed" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "snell1999", "all"), "no paper 'snell1999'"),
+        (("reproduce", "snell2021", "table1"), "has no 'table1'"),
+        (("reproduce", "snell2021", "figure4", "--budget", "tiny"), "budget 'tiny' is not one of smoke, quick, paper"),
+        (("claims", "--budget", "tiny"), "budget 'tiny' is not one of"),
+    ],
+)
+def test_reproduce_mistakes(command, arguments, words):
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert words in err
+    assert "Traceback" not in err

@@ -1,0 +1,152 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import ConfigError, RunError
+from heedful.papers import reproduction as module
+from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
+from heedful.papers.results import Result, place
+from heedful.storage.serialization import content, digest
+from tests.papers.conftest import Reproduced
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", [experiment.name for experiment in paper("snell2021").experiments])
+def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str):
+    path = place(reproduced.results, "snell2021", "smoke", name)
+    stored = json.loads(path.read_text(), parse_constant=lambda c: pytest.fail(f"{c} in {path}"))
+    assert stored["config_digest"] == paper("snell2021").experiment(name).digest("smoke")
+    result = Result.load(path)
+    assert result.settings == content(paper("snell2021").experiment(name).settings("smoke"))
+    assert result.finding.tables or result.finding.figures
+    assert result.command == f"heedful reproduce snell2021 {name} --budget smoke"
+
+
+def test_finished_work_is_not_repeated(reproduced: Reproduced):
+    before = {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")}
+    stages: list[str] = []
+    reproduce("snell2021", budget="smoke", results=reproduced.results, work=reproduced.work, on_stage=stages.append)
+    assert stages == []
+    assert {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")} == before
+
+
+def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduced, tmp_path: Path):
+    stages: list[str] = []
+    names = ["figure3", "table10"]
+    again = reproduce(
+        "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_stage=stages.append
+    )
+    assert stages == [result.title for result in again]  # neither studies nor pieces were computed
+    for result in again:
+        before = Result.load(place(reproduced.results, "snell2021", "smoke", result.experiment))
+        assert digest(result.finding) == digest(before.finding)
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
+    command = [sys.executable, "-m", "heedful", "reproduce", "snell2021", "figure3", "--budget", "smoke", "--jobs", "1"]
+    command += ["--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"), "--device", "cpu"]
+    units = tmp_path / "work" / "snell2021" / "smoke" / "units"
+    first = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(units.glob("*.json")):
+        assert first.poll() is None, "it ended before it could be killed"
+        time.sleep(0.002)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    done = {path: path.stat().st_mtime_ns for path in units.glob("*.json")}
+    assert done
+    assert not place(tmp_path / "results", "snell2021", "smoke", "figure3").exists()
+    subprocess.run(command, check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert len(list(units.glob("*.json"))) == 6
+    assert Result.load(place(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
+
+
+def test_committed_results_still_stand():
+    """Change a setting of an experiment and this fails: measure again, or give the results up."""
+    assert stale_results(ROOT / "results") == []
+
+
+def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
+    assert stale_results(reproduced.results) == []
+    now = paper("snell2021")
+
+    def changed(key: str) -> Paper:
+        def change(experiment):
+            if experiment.name == "table2":
+                return replace(experiment, settings=lambda budget: {"other": 1})
+            return replace(experiment, version=2) if experiment.name == "figure7" else experiment
+
+        kept = (experiment for experiment in now.experiments if experiment.name != "eq53")
+        return replace(now, experiments=tuple(change(experiment) for experiment in kept))
+
+    monkeypatch.setattr(module, "paper", changed)
+    reasons = {stale.path.stem: stale.reason for stale in stale_results(reproduced.results)}
+    assert set(reasons) == {"table2", "figure7", "eq53"}
+    assert "settings have changed" in reasons["table2"]
+    assert "version 1" in reasons["figure7"]
+
+
+def test_a_stale_result_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def figure4():
+        return reproduce("snell2021", ["figure4"], budget="smoke", results=tmp_path, work=tmp_path)[0]
+
+    first, now = figure4(), paper("snell2021")
+    assert figure4() == first
+    newer = tuple(replace(e, version=e.version + 1) for e in now.experiments)
+    monkeypatch.setattr(module, "paper", lambda key: replace(now, experiments=newer))
+    again = figure4()
+    assert again.version == first.version + 1
+    assert again.finding == first.finding
+    assert Result.load(place(tmp_path, "snell2021", "smoke", "figure4")) == again
+
+
+def test_the_ledger_has_every_claim_and_computes_its_verdicts(reproduced: Reproduced):
+    entries = {entry.claim.id: entry for entry in claims(results=reproduced.results)}
+    for letter, count in (("S", 18), ("M", 7), ("L", 11)):
+        assert [f"{letter}{k + 1}" for k in range(count)] == [id for id in entries if id[0] == letter]
+    assert entries["S8"].verdict == entries["S10"].verdict == "holds"
+    assert {entry.budget for entry in entries.values() if entry.claim.paper == "snell2021"} == {"smoke"}
+    assert entries["L1"].verdict == "not run"
+    nothing = claims("paper", results=reproduced.results)
+    assert {entry.verdict for entry in nothing} == {"not run"}
+
+
+def test_every_condition_names_a_number_that_its_experiment_gives(reproduced: Reproduced):
+    for entry in claims(results=reproduced.results):
+        if entry.claim.paper != "snell2021":
+            continue
+        for condition, estimate in zip(entry.claim.conditions, entry.measured, strict=True):
+            heads = condition.experiment == "figure6"  # at smoke no head is good, so that nothing can be compared
+            assert estimate is not None or heads, (entry.claim.id, condition)
+
+
+def test_bad_names_and_budgets_are_clear_errors(tmp_path: Path):
+    with pytest.raises(ConfigError, match="no paper 'snell2020'; there are snell2021"):
+        reproduce("snell2020", results=tmp_path, work=tmp_path)
+    with pytest.raises(ConfigError, match="has no 'table12'; it has figure1, figure2, table2"):
+        reproduce("snell2021", ["table12"], results=tmp_path, work=tmp_path)
+    with pytest.raises(ConfigError, match="budget 'huge' is not one of smoke, quick, paper"):
+        reproduce("snell2021", ["figure4"], budget="huge", results=tmp_path, work=tmp_path)
+
+
+def test_a_damaged_result_is_named(tmp_path: Path):
+    path = place(tmp_path, "snell2021", "smoke", "figure4")
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    with pytest.raises(RunError, match=r"figure4\.json: damaged"):
+        reproduce("snell2021", ["figure4"], budget="smoke", results=tmp_path, work=tmp_path)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_settings_of_every_budget_have_a_digest(key: str):
+    for experiment in paper(key).experiments:
+        digests = {budget: experiment.digest(budget) for budget in ("smoke", "quick", "paper")}
+        assert all(len(digest) == 64 for digest in digests.values())

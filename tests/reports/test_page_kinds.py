@@ -1,0 +1,88 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import RunError
+from heedful.reports.pages import kind_of, write_page
+from tests.reports.audit_example import audit_example
+from tests.reports.test_comparison import beside
+from tests.reports.test_followed_page import follow
+
+STORED = Path(__file__).resolve().parents[2] / "results" / "snell2021" / "quick" / "table9.json"
+
+
+@pytest.fixture
+def audit(tmp_path):
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    audit_example().save(folder / "result.json")
+    return folder
+
+
+@pytest.fixture
+def paper(tmp_path):
+    folder = tmp_path / "results" / "snell2021" / "quick"
+    folder.mkdir(parents=True)
+    shutil.copy(STORED, folder)
+    return folder
+
+
+def test_a_study(smoke_run, tmp_path):
+    assert kind_of(smoke_run) == "study"
+    assert "study of" in write_page([smoke_run], out=tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_an_audit(audit):
+    assert kind_of(audit) == "audit"
+    assert write_page([audit]) == audit / "report.html"
+
+
+def test_a_followed_training(tmp_path):
+    run = follow(tmp_path / "run", labels=None).root
+    assert kind_of(run) == "following"
+    assert write_page([run]) == run / "report.html"
+
+
+def test_a_paper_by_its_results_or_by_its_work(paper, tmp_path):
+    assert kind_of(paper) == "paper"
+    page = write_page([paper], out=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "reproduction of snell2021" in page
+    assert "were not run" in page
+    work = tmp_path / "work" / "snell2021" / "quick"
+    work.mkdir(parents=True)
+    again = write_page([work], results=tmp_path / "results").read_text(encoding="utf-8")
+    assert "table9-quick" in again
+    with pytest.raises(RunError, match="heedful reproduce snell2021 all"):
+        write_page([work], results=tmp_path / "nothing")
+
+
+def test_several_studies(smoke_run, tmp_path):
+    page = write_page([smoke_run, beside(smoke_run, tmp_path)], out=tmp_path / "page.html")
+    assert "studies side by side" in page.read_text(encoding="utf-8")
+
+
+def test_several_audits(audit, tmp_path):
+    other = Path(shutil.copytree(audit, tmp_path / "again"))
+    page = write_page([audit, other], out=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 audits side by side" in page
+    assert "audit and again are not shown to differ in any of" in page
+
+
+def test_several_followed_trainings(tmp_path):
+    run = follow(tmp_path / "run", labels=None).root
+    other = Path(shutil.copytree(run, tmp_path / "again"))
+    page = write_page([run, other], out=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 followed trainings side by side" in page
+    assert "run and again are not shown to differ in any of 3 agreements" in page
+
+
+def test_what_has_no_page(smoke_run, audit, tmp_path):
+    with pytest.raises(RunError, match="no such folder"):
+        kind_of(tmp_path / "nothing")
+    with pytest.raises(RunError, match="not a run of heedful"):
+        kind_of(tmp_path)
+    with pytest.raises(RunError, match="audit is an audit"):
+        write_page([smoke_run, audit], out=tmp_path / "page.html")
+    with pytest.raises(RunError, match="no run was named"):
+        write_page([])

@@ -1,0 +1,57 @@
+"""Files on their way home: whole, or not there; and never anywhere else."""
+
+import pytest
+
+from heedful.errors import RunError
+from heedful.sweeps import file_transfer as carrying
+from heedful.sweeps.file_transfer import Arrival, pieces
+
+
+def test_what_was_sent_arrives(tmp_path, monkeypatch):
+    monkeypatch.setattr(carrying, "PIECE", 3)
+    source, home = tmp_path / "source", tmp_path / "home" / "study"
+    for name, content in {"a.txt": b"", "models/x/b.bin": bytes(range(11)), ".lock": b"no"}.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(content)
+    (source / "link").symlink_to("/etc/passwd")
+    with Arrival(home) as arrival:
+        for name, piece in pieces(source):
+            arrival.add(name, piece)
+        assert not home.exists()
+        arrival.settle()
+    assert {p.relative_to(home).as_posix() for p in home.rglob("*") if p.is_file()} == {"a.txt", "models/x/b.bin"}
+    assert (home / "models/x/b.bin").read_bytes() == bytes(range(11))
+
+
+def test_what_was_set_aside_stays(tmp_path):
+    home = tmp_path / "study"
+    (home / "data").mkdir(parents=True)
+    for name in ("train.parquet", "train.parquet.damaged-1"):
+        (home / "data" / name).write_bytes(b"old")
+    with Arrival(home) as arrival:
+        arrival.add("data/train.parquet", b"new")
+        arrival.settle()
+    assert (home / "data" / "train.parquet").read_bytes() == b"new"
+    assert (home / "data" / "train.parquet.damaged-1").read_bytes() == b"old"
+
+
+def test_a_broken_off_arrival_leaves_what_was_there(tmp_path):
+    home = tmp_path / "study"
+    home.mkdir()
+    (home / "a.txt").write_text("old")
+    with Arrival(home) as arrival:
+        arrival.add("a.txt", b"new")
+    assert (home / "a.txt").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    with Arrival(home) as arrival:
+        arrival.add("b.txt", b"new")
+        arrival.settle()
+    assert [path.name for path in home.iterdir()] == ["b.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "", "a\\b", "a\0b"])
+def test_names_cannot_leave_the_folder(name, tmp_path):
+    with pytest.raises(RunError, match="is no name of a file within a run"), Arrival(tmp_path / "study") as arrival:
+        arrival.add(name, b"x")
+    assert list(tmp_path.iterdir()) == []
