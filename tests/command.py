@@ -2,7 +2,7 @@
 
 import sys
 
-from heedful.cli.main import main as cli
+from heedful.cli import main as cli
 
 
 def heedful(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:

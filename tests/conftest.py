@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from heedful.config import study_preset
@@ -19,6 +20,10 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.tasks import stream_pairs
 from heedful.studies.study import run_study
+
+# The first example of a test pays for imports; on a busy machine that passes any deadline.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 # Tests that share a costly fixture, or one cluster, run in one process. xdist's own mark for this does nothing under
 # pytest 9.2, whose items cannot be renamed.
@@ -143,3 +148,23 @@ def smoke_translation_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(
         tmp_path_factory, "smoke-translation", lambda out: run_study(config, out, corpus=corpus, jobs=1, device="cpu")
     )
+
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def mirror(monkeypatch):
+    """The mirror of the corpora: HEEDFUL_DATA, else the folder beside this repository, else the test is skipped."""
+    folder = Path(os.environ.get("HEEDFUL_DATA", BESIDE))
+    if not folder.is_dir():
+        pytest.skip("there is no mirror of the corpora; point HEEDFUL_DATA at one")
+    monkeypatch.setenv("HEEDFUL_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def empty_mirror(monkeypatch, tmp_path):
+    """A data directory with nothing in it."""
+    monkeypatch.setenv("HEEDFUL_DATA", str(tmp_path / "mirror"))
+    return tmp_path / "mirror"

@@ -8,7 +8,7 @@ from importlib import metadata
 import pytest
 import torch
 
-from heedful.cli.main import doctor
+from heedful.cli import doctor
 from heedful.errors import MissingExtraError
 from heedful.models import training as train
 from tests.cli.test_main import command  # noqa: F401 (fixture)

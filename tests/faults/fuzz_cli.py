@@ -10,7 +10,7 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from heedful.cli.main import main as cli
+from heedful.cli import main as cli
 from tests.faults import horrors
 from tests.faults.fuzzing import Tally
 from tests.faults.mutations import each
