@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from tests.tree import README, SOURCE, tree
+from tests.tree import ARCHITECTURE, README, SOURCE, folders, tree
 
 LAYERS = [
     {"errors"},
@@ -79,8 +79,9 @@ def test_measure_and_reports_do_not_know_our_models():
             assert "import torch" not in path.read_text(encoding="utf-8"), path
 
 
-def test_readme_tree_is_true():
-    assert tree() in README.read_text(encoding="utf-8"), "the README's tree is old; `make tree` draws it anew"
+@pytest.mark.parametrize(("page", "block"), [(README, folders), (ARCHITECTURE, tree)])
+def test_trees_are_true(page, block):
+    assert block() in page.read_text(encoding="utf-8"), f"the tree in {page.name} is old; `make tree` draws it anew"
 
 
 def test_public_names_exist_and_are_documented():

@@ -1,4 +1,7 @@
-"""The README's tree of the house, drawn from the modules themselves: `python -m tests.tree` writes it anew."""
+"""The source tree as the docs show it, drawn from the modules: `python -m tests.tree` writes it anew.
+
+README.md has one line per folder, docs/architecture.md every module with the first line of its docstring.
+"""
 
 import ast
 import re
@@ -7,59 +10,67 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "heedful"
 README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 BLOCK = re.compile(r"```\nsrc/heedful/\n.*?```", re.S)
 WIDTH = 112  # of a line
-# What each room is for, in the order in which one walks through the house.
-ROOMS = {
+# Every folder with its role, in the order in which imports go.
+FOLDERS = {
     "": "",
-    "storage/": "files that are whole, checksums, settings, locks",
-    "data/": "text becomes batches",
-    "data/files/": "a user's files",
+    "storage/": "atomic files, checksums, locks, settings, the manifest and the cache of finished steps",
+    "data/": "corpora: reading, splitting, vocabulary, batches",
+    "data/files/": "users' CSV, TSV, JSONL, Parquet and text files",
     "data/corpora/": "one module per named corpus",
-    "data/synthetic/": "generated tasks",
-    "metrics/": "arrays become numbers",
-    "models/": "scores become predictions",
-    "theory/": "what the papers derive",
-    "attribution/": "what a prediction depends on, in any model",
-    "execution/": "work on many cores, or on a Ray cluster",
-    "tracing/": "quantities through training",
-    "preflights/": "what a corpus can teach, before training",
-    "studies/": "a corpus becomes trained models and measures",
-    "audits/": "can a model's attention be trusted?",
+    "data/synthetic/": "generated tasks whose answer is known",
+    "metrics/": "agreement, rank correlation, entropy, intervals and tests, on plain arrays",
+    "models/": "attention classifiers, translators, the proxy, IBM Model 1, and their training",
+    "theory/": "what the papers derive, in numbers",
+    "attribution/": "what a prediction depends on, for any model behind one interface",
+    "execution/": "the process pool, its workers, Ray, and progress",
+    "tracing/": "α, β and Δ recorded through training",
+    "preflights/": "what a corpus can teach attention, before any training",
+    "studies/": "the main job: train, record, measure, judge",
+    "sweeps/": "grids of studies, on this machine or on Ray",
+    "audits/": "can a model's attention be shown as an explanation?",
     "followed/": "somebody else's training, step by step",
-    "papers/": "what was published, and what we find",
-    "papers/snell2021/": "one function per table or figure",
-    "papers/meister2021/": "one function per table or figure",
-    "papers/sunlu2020/": "one function per table or figure",
-    "runs/": "runs are found again",
-    "reports/": "results become pages",
-    "sweeps/": "a grid becomes studies, here or on a cluster",
-    "cli/": "the command line, a module for each group of verbs",
+    "papers/": "experiments, claims and published numbers",
+    "papers/snell2021/": "Snell et al. 2021",
+    "papers/meister2021/": "Meister et al. 2021",
+    "papers/sunlu2020/": "Sun and Lu 2020",
+    "runs/": "finding runs again, and SQL across them",
+    "reports/": "results as pages and as terminal output",
+    "cli/": "the command line",
 }
 
 
+def folders() -> str:
+    """The block of the README: one line per folder."""
+    column = 4 + max(map(len, FOLDERS))
+    lines = [f"  {name:<{column}}{role}" for name, role in FOLDERS.items() if name and name.count("/") == 1]
+    return "\n".join(["```", "src/heedful/", *lines, "```"])
+
+
 def tree() -> str:
-    """The block of the README: every module with the first words of its docstring."""
+    """The block of docs/architecture.md: every module with the first line of its docstring."""
     modules = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py" or path.parent == SOURCE]
-    rooms: dict[str, list[Path]] = {room: [] for room in ROOMS}
+    by_folder: dict[str, list[Path]] = {folder: [] for folder in FOLDERS}
     for path in sorted(modules):
         inside = path.parent.relative_to(SOURCE).as_posix()
-        rooms["" if inside == "." else f"{inside}/"].append(path)
+        by_folder["" if inside == "." else f"{inside}/"].append(path)
     column = 6 + max(len(path.name) for path in modules)
     lines = ["```", "src/heedful/"]
-    for room, paths in rooms.items():
-        if room:
-            lines.append(f"  {room:<{column - 2}}{ROOMS[room]}")
-        indent = "    " if room else "  "
-        lines += [f"{indent}{path.name:<{column - len(indent)}}{_words(path, WIDTH - column)}" for path in paths]
+    for folder, paths in by_folder.items():
+        if folder:
+            lines.append(f"  {folder:<{column - 2}}{FOLDERS[folder]}")
+        indent = "    " if folder else "  "
+        lines += [f"{indent}{path.name:<{column - len(indent)}}{_summary(path, WIDTH - column)}" for path in paths]
     return "\n".join([*lines, "```"])
 
 
-def _words(path: Path, room: int) -> str:
-    """The first line of a module's docstring, or what there is room for: its first clause, or as many as fit."""
-    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert said, f"{path} has no docstring"
-    line = said.splitlines()[0].rstrip(".")
+def _summary(path: Path, room: int) -> str:
+    """The first line of a module's docstring, or as many of its clauses as fit."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert docstring, f"{path} has no docstring"
+    line = docstring.splitlines()[0].rstrip(".")
     if len(line) <= room:
         return line
     first = re.split(r"(?<=\?) |[:;] |\. (?=[A-Z][a-z])", line)[0]
@@ -70,9 +81,10 @@ def _words(path: Path, room: int) -> str:
 
 
 def main() -> None:
-    """Write the tree into the README."""
-    text = README.read_text(encoding="utf-8")
-    README.write_text(BLOCK.sub(lambda _: tree(), text), encoding="utf-8")
+    """Write both blocks into their pages."""
+    for page, block in ((README, folders()), (ARCHITECTURE, tree())):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(BLOCK.sub(lambda _, block=block: block, text), encoding="utf-8")
 
 
 if __name__ == "__main__":
