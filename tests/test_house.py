@@ -1,8 +1,9 @@
-"""The house stands as drawn: layers import one way, the README's tree is true, public names are there."""
+"""The source tree: imports go one way, the trees in the docs are true, the public names exist."""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,25 +22,25 @@ LAYERS = [
     {"execution"},
     {"tracing"},
     {"preflights", "studies"},
-    {"audits"},
+    {"audits", "sweeps"},
     {"followed"},
     {"papers"},
     {"runs"},
     {"reports"},
-    {"sweeps"},
-    {"api", "cli", "__init__", "__main__"},
+    {"api"},
+    {"cli", "__init__", "__main__"},
 ]
-DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
+DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 
 
-def room_of(path: Path) -> str:
+def layer_name(path: Path) -> str:
     inside = path.relative_to(SOURCE)
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
-def imports_of(source: str) -> set[str]:
-    """The rooms of heedful that a module imports, wherever in it the import stands."""
-    found = set()
+def imported_layers(source: str) -> set[str]:
+    """The folders of heedful that a module imports, anywhere in it."""
+    imported = set()
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.Import):
@@ -48,38 +49,44 @@ def imports_of(source: str) -> set[str]:
             names = [node.module]
             if node.module == "heedful":
                 names = [f"heedful.{alias.name}" for alias in node.names]
-        found |= {name.split(".")[1] for name in names if name.startswith("heedful.")}
-    return found
+        imported |= {name.split(".")[1] for name in names if name.startswith("heedful.")}
+    return imported
 
 
-def turned_around(room: str, source: str) -> set[str]:
-    """Imports that go against the one direction."""
-    known = imports_of(source) & set(DEPTH)
-    return {other for other in known if other != room and (DEPTH[other], other) >= (DEPTH[room], other)}
+def upward_imports(layer: str, source: str) -> set[str]:
+    """Imports of the same or a later layer."""
+    known = imported_layers(source) & set(DEPTH)
+    return {other for other in known if other != layer and DEPTH[other] >= DEPTH[layer]}
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_one_way(path):
-    room = room_of(path)
-    assert room in DEPTH, f"{room} has no place in the layers"
-    if DEPTH[room] < len(LAYERS) - 1:
-        assert turned_around(room, path.read_text(encoding="utf-8")) == set()
+    layer = layer_name(path)
+    assert layer in DEPTH, f"{layer} has no place in the layers"
+    if DEPTH[layer] < len(LAYERS) - 1:
+        assert upward_imports(layer, path.read_text(encoding="utf-8")) == set()
 
 
-def test_a_turned_around_import_is_seen():
-    assert turned_around("metrics", "from heedful.models.training import train") == {"models"}
-    assert turned_around("trace", "def f():\n    import heedful.reports.pages") == {"reports"}
-    assert turned_around("data", "from heedful.metrics.rank import kendall_tau_b") == {"metrics"}
-    assert turned_around("studies", "from heedful.tracing.store import Trace") == set()
+def test_an_upward_import_is_seen():
+    assert upward_imports("metrics", "from heedful.models.training import train") == {"models"}
+    assert upward_imports("tracing", "def f():\n    import heedful.reports.pages") == {"reports"}
+    assert upward_imports("data", "from heedful.metrics.rank import kendall_tau_b") == {"metrics"}
+    assert upward_imports("audits", "from heedful.sweeps.grid import Grid") == {"sweeps"}
+    assert upward_imports("studies", "from heedful.tracing.store import Trace") == set()
 
 
-def test_measure_and_reports_do_not_know_our_models():
-    for room in ("reports",):
-        for path in (SOURCE / room).rglob("*.py"):
-            assert "import torch" not in path.read_text(encoding="utf-8"), path
+def test_reports_do_not_import_torch():
+    for path in (SOURCE / "reports").rglob("*.py"):
+        assert "import torch" not in path.read_text(encoding="utf-8"), path
 
 
-@pytest.mark.parametrize(("page", "block"), [(README, folders), (ARCHITECTURE, tree)])
+def test_one_class_one_name():
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCE.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize(("page", "block"), [(README, folders), (ARCHITECTURE, tree)], ids=["README", "architecture"])
 def test_trees_are_true(page, block):
     assert block() in page.read_text(encoding="utf-8"), f"the tree in {page.name} is old; `make tree` draws it anew"
 
@@ -91,10 +98,9 @@ def test_public_names_exist_and_are_documented():
         _ = heedful.nothing
 
 
-@pytest.mark.parametrize("room", [path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"])
-def test_subpackage_inits_are_empty(room):
-    inits = list(room.glob("__init__.py"))
-    assert all(init.read_text() == "" for init in inits)
+@pytest.mark.parametrize("folder", [path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE])
+def test_subpackage_inits_are_empty(folder):
+    assert (folder / "__init__.py").read_text() == ""
 
 
 def test_preflight_and_help_do_not_import_torch():
