@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from heedful.audits.request import SplitName
     from heedful.audits.result import AuditResult
     from heedful.execution.parallel_map import Place
+    from heedful.execution.worker import Event
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
@@ -159,7 +160,7 @@ def study(
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
     with show_progress(enabled=progress) as (shown, on_stage), tracking(track, folder, config) as tracked:
 
-        def on_progress(line: dict[str, Any]) -> None:
+        def on_progress(line: "Event") -> None:
             shown(line)
             tracked.line(line)
 

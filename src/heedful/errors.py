@@ -3,9 +3,14 @@
 The command line turns any of these into one red line and exit code 2; anything else is a fault of ours.
 """
 
+from typing import Any
+
 
 class HeedfulError(Exception):
     """Bad input or a missing piece: the message says what came, where, and what would do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__)  # pickled, whatever arguments a subclass takes
 
 
 class ConfigError(HeedfulError):
@@ -45,3 +50,9 @@ class MissingExtraError(HeedfulError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}; install it with: pip install 'heedful[{extra}]'")
+
+
+def _restore(kind: type[HeedfulError], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> HeedfulError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error

@@ -1,17 +1,13 @@
 """A whole paper at `smoke`, made once; tests of one paper run in one process (tests/conftest.py)."""
 
-import importlib
-import json
 from pathlib import Path
 
 import pytest
-import torch
 
-from heedful.execution import pool
+from heedful.execution.worker import call
 from heedful.papers import units
 from heedful.papers.reproduction import reproduce
-from heedful.studies import worker
-from heedful.studies.run_directory import ModelSpec, RunDirectory
+from heedful.studies import training
 
 
 class Reproduced:
@@ -21,22 +17,10 @@ class Reproduced:
         self.results, self.work = folder / "results", folder / "work"
 
 
-def _here(module, arguments, orders, *, jobs=None, on_progress=lambda line: None, lock=None):
+def _here(jobs, *, workers=None, on_event=lambda event: None, inherit=(), backend=None):
     """What workers do, in this process; workers themselves are tested with studies and with the other papers."""
-    for name, order in orders.items():
-        if module == worker.__name__:
-            run, device = arguments
-            kind, seed = order.split()
-            worker.train_model(RunDirectory(Path(run)), ModelSpec(kind, int(seed)), device=device, report=on_progress)
-        else:
-            asked, device = json.loads(order), torch.device(arguments[0])
-            home, function = asked["function"].split(":")
-            compute = getattr(importlib.import_module(home), function)
-
-            def report(line, name=name):
-                on_progress({"model": name, **line})
-
-            units.save(Path(asked["out"]), compute(**asked["arguments"], device=device, report=report))
+    for job in jobs:
+        call(job.function, job.arguments, report=lambda event, name=job.name: on_event({"model": name, **event}))
 
 
 def _smoke(paper: str, folder: Path, *, workers: bool = False) -> Reproduced:
@@ -44,8 +28,8 @@ def _smoke(paper: str, folder: Path, *, workers: bool = False) -> Reproduced:
     made = Reproduced(folder)
     with pytest.MonkeyPatch.context() as patch:
         if not workers:
-            patch.setattr(pool, "work_through", _here)
-            patch.setattr(units, "work_through", _here)
+            patch.setattr(training, "run_jobs", _here)
+            patch.setattr(units, "run_jobs", _here)
         reproduce(paper, budget="smoke", results=made.results, work=made.work, jobs=1, device="cpu")
     return made
 

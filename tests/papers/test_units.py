@@ -1,13 +1,13 @@
 """Answers of long work: found again, or computed again where they are damaged."""
 
-import io
-import json
+import os
+import sys
 
 import pytest
 import torch
 
-from heedful.errors import DamagedError, DataError
-from heedful.papers import units, worker
+from heedful.errors import DamagedError, DataError, TrainingError
+from heedful.papers import units
 from heedful.papers.units import Unit, check_beside, compute, is_beside, read, save, write_beside
 from heedful.storage.checksums import write_sealed
 
@@ -17,12 +17,12 @@ def computed(monkeypatch):
     """The orders that were given; each unit's answer is its argument."""
     given = []
 
-    def work(module, arguments, orders, *, jobs, on_progress):
-        for order in map(json.loads, orders.values()):
-            given.append(order["name"])
-            save(units.Path(order["out"]), {"x": order["arguments"]["x"]})
+    def run_jobs(jobs, *, workers, on_event):
+        for job in jobs:
+            given.append(job.name)
+            save(units.Path(job.arguments["out"]), {"x": job.arguments["arguments"]["x"]})
 
-    monkeypatch.setattr(units, "work_through", work)
+    monkeypatch.setattr(units, "run_jobs", run_jobs)
     return given
 
 
@@ -66,16 +66,20 @@ def refused(*, x, device, report):
     raise DataError(f"{x} is refused")
 
 
-def test_an_error_of_ours_in_a_worker_is_one_line(tmp_path, monkeypatch):
-    order = {"name": "a", "function": f"{__name__}:refused", "arguments": {"x": 1}, "out": str(tmp_path / "a.json")}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(order) + "\n" + json.dumps(order) + "\n"))
-    said, threads = [], torch.get_num_threads()
-    try:
-        assert worker.main(["cpu"], said.append) == 2
-    finally:
-        torch.set_num_threads(threads)
-    assert said == [{"model": "a", "error": "1 is refused"}]
-    assert not (tmp_path / "a.json").exists()
+def doubled(*, x, device, report):
+    report({"step": 1, "steps": 1})
+    return {"x": 2 * x, "device": str(device), "threads": torch.get_num_threads()}
+
+
+def test_units_are_computed_by_workers_and_an_error_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    events = []
+    answers = compute([Unit("a", f"{__name__}:doubled", {"x": 1})], tmp_path, device="cpu", on_progress=events.append)
+    assert answers == {"a": {"x": 2, "device": "cpu", "threads": 1}}
+    assert events == [{"model": "a", "step": 1, "steps": 1}, {"model": "a", "done": True}]
+    with pytest.raises(TrainingError, match=r"^b: 1 is refused$"):
+        compute([Unit("b", f"{__name__}:refused", {"x": 1})], tmp_path, device="cpu")
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_an_answer_from_before_checksums_is_read_as_it_is(tmp_path):

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.execution.worker import answering
 from heedful.sweeps import worker
 from heedful.sweeps.crew import AttemptError
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.local import LocalCrew
+from heedful.sweeps.process import answering
 from heedful.sweeps.study_job import StudyJob
 from tests.faults.small import in_child
 from tests.sweeps.tiny import tiny_grid, write_reviews

@@ -1,145 +1,281 @@
-"""Work on every core at once: worker processes take orders, one after the other, until none is left."""
+"""A pool of worker processes, and jobs that run on it or on any other backend.
 
-import contextlib
-import json
+A job is a function by its name and its arguments. Workers are single-threaded: one process per core beats threads, and
+sums are in one order. A worker serves one job after the other and ends with this process, however that ends.
+"""
+
 import os
-import queue
+import secrets
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import IO, Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Pipe
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from heedful.errors import TrainingError
-from heedful.execution.worker import driven, watched
+from heedful.errors import HeedfulError, RunError, TrainingError
+from heedful.execution.worker import OnEvent
 
-OnProgress = Callable[[dict[str, Any]], None]
+OnProgress = OnEvent
+T = TypeVar("T")
+R = TypeVar("R")
+_TAIL = 1 << 16  # bytes of a worker's output that are searched for its last line
 
 
-def work_through(
-    module: str,
-    arguments: Sequence[str],
-    orders: Mapping[str, str],
-    *,
-    jobs: int | None = None,
-    on_progress: OnProgress = lambda line: None,
-    lock: int | None = None,
-) -> None:
-    """Give each order (a line, under its name) to one of `jobs` single-threaded processes `python -m module arguments`.
+class Shared:
+    """An object that many jobs need: each worker gets it once."""
 
-    A worker answers in JSON, one object a line: progress, then `done`, or `error`. The first failure stops the rest
-    and is raised; but an order whose worker was killed is given once more, to another. One process per core where
-    `jobs` is left out. Workers end with this process.
+    def __init__(self, value: Any) -> None:
+        self.value, self.key = value, secrets.token_hex(8)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call of `module:function(**arguments, report=…)` in another process; what it returns is pickled.
+
+    folder: where the job writes its files, passed as `folder=`; on another machine it may be a scratch folder, whose
+    files are then brought home. shared: passed as `shared=`, a function without arguments that returns the object.
     """
-    waiting: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
-    for order in orders.items():
-        waiting.put(order)
-    if not orders:
-        return
-    workers: list[subprocess.Popen[str]] = []
-    stopped = threading.Event()
 
-    def work() -> None:
-        complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed below)
+    name: str
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    folder: str | None = None
+    shared: Shared | None = None
 
-        def start() -> "subprocess.Popen[str]":
-            process = _start(module, arguments, complaints, lock)
-            workers.append(process)
-            if stopped.is_set():  # after whoever stopped them went through the list
-                process.terminate()
-            return process
 
-        process = start()
+class WorkerDiedError(RunError):
+    """The process ended under the job; killed: by a signal that nobody asked for, so another attempt may succeed."""
+
+    def __init__(self, reason: str, *, killed: bool = False) -> None:
+        super().__init__(reason)
+        self.killed = killed
+
+
+class StoppedError(RunError):
+    """The pool was stopped before the job was done."""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Where jobs run. `width` jobs may be under way at a time, each of them called from a thread of its own."""
+
+    width: int
+    remote: bool  # whether jobs may run on another machine
+
+    def run(self, job: Job, on_event: OnEvent) -> Any:
+        """Run one job and return its result; a `HeedfulError` of the job is raised as it is."""
+
+    def stop(self) -> None:
+        """Break off whatever is under way, and begin nothing more."""
+
+    def about(self) -> dict[str, Any]:
+        """Where jobs run, for a manifest."""
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    workers: int | None = None,
+    on_event: OnEvent = lambda event: None,
+    inherit: Sequence[int] = (),
+    backend: Backend | None = None,
+) -> dict[str, Any]:
+    """The results of all jobs by name; the first failure stops the others at once and is raised.
+
+    workers: how many at a time, one per core where left out. inherit: file descriptors that the workers hold too, such
+    as locks. backend: where jobs run, instead of a pool that is started for them; a failure stops it. A job whose
+    worker was killed runs once more, on another.
+
+    >>> run_jobs([Job("sum", "jobs:add", {"a": 1, "b": 2})])          # doctest: +SKIP
+    {'sum': 3}
+    """
+    if not jobs:
+        return {}
+    pool = backend or ProcessPool(min(workers or cores(), len(jobs)), inherit=inherit)
+
+    def run(job: Job) -> Any:
         try:
-            while not stopped.is_set():
-                try:
-                    name, order = waiting.get_nowait()
-                except queue.Empty:
-                    break
-                try:
-                    _follow(process, name, order, complaints, on_progress)
-                except WorkerKilledError as killed:
-                    if stopped.is_set():
-                        raise
-                    on_progress({"model": name, "notice": f"{killed}: another goes on"})
-                    _end(process, at_once=True)
-                    process = start()
-                    _follow(process, name, order, complaints, on_progress)
-        except BaseException:
-            stopped.set()
+            result = run_again_if_killed(pool, job, on_event)
+        except HeedfulError as error:
+            raise TrainingError(f"{job.name}: {error}") from error
+        on_event({"model": job.name, "done": True})
+        return result
+
+    try:
+        results = in_threads(run, jobs, pool)
+    finally:
+        if backend is None:
+            pool.stop()
+    return {job.name: result for job, result in zip(jobs, results, strict=True)}
+
+
+def run_again_if_killed(backend: Backend, job: Job, on_event: OnEvent = lambda event: None) -> Any:
+    """Run a job, and once more if its worker was killed."""
+    try:
+        return backend.run(job, on_event)
+    except WorkerDiedError as error:
+        if not error.killed:
+            raise
+        on_event({"model": job.name, "notice": f"{job.name}: {error}; another goes on"})
+    return backend.run(job, on_event)
+
+
+def in_threads(function: Callable[[T], R], items: Sequence[T], backend: Backend) -> list[R]:
+    """Call a function that uses the backend for each item, `width` at a time; the first failure stops the backend."""
+    failures: list[BaseException] = []
+
+    def call(item: T) -> R:
+        try:
+            if failures:
+                raise StoppedError("another job failed")
+            return function(item)
+        except BaseException as error:
+            failures.append(error)
+            backend.stop()
+            raise
+
+    with ThreadPoolExecutor(max(1, min(backend.width, len(items)))) as threads:
+        futures = [threads.submit(call, item) for item in items]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except BaseException as error:
+            failures.append(error)
+            backend.stop()
+    if failures:
+        raise failures[0]
+    return [future.result() for future in futures]
+
+
+def cores() -> int:
+    """The number of cores of this machine."""
+    return os.cpu_count() or 1
+
+
+class ProcessPool:
+    """Worker processes of this machine, started when they are needed and replaced when they die."""
+
+    remote = False
+
+    def __init__(self, width: int | None = None, *, inherit: Sequence[int] = ()) -> None:
+        self.width = width or cores()
+        self.workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._inherit = inherit
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def run(self, job: Job, on_event: OnEvent = lambda event: None) -> Any:
+        """Run a job in a worker that is idle, or a new one; a worker that died is not used again."""
+        with self._lock:
+            if self._stopped:
+                raise StoppedError("the pool was stopped")
+            worker = self._idle.pop() if self._idle else _Worker(self._inherit)
+            if worker not in self.workers:
+                self.workers.append(worker)
+        try:
+            return worker.run(job, on_event)
+        except WorkerDiedError:
+            if self._stopped:
+                raise StoppedError("the pool was stopped") from None
             raise
         finally:
-            _end(process, stopped.is_set())
-            complaints.close()
+            with self._lock:
+                again = not worker.busy and not self._stopped
+                (self._idle if again else []).append(worker)
+                if not again:
+                    self.workers.remove(worker)
+            if not again:
+                worker.end()
 
-    width = min(jobs or os.cpu_count() or 1, len(orders))
-    with ThreadPoolExecutor(width) as pool:
-        futures = [pool.submit(work) for _ in range(width)]
-        try:
-            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in ended:
-                future.result()
-        except BaseException:
-            stopped.set()
-            for process in workers:
-                process.terminate()
-            raise
+    def stop(self) -> None:
+        """End every worker, at once if it is at work."""
+        with self._lock:
+            self._stopped = True
+            idle, self._idle = self._idle, []
+            self.workers = [worker for worker in self.workers if worker not in idle]
+            for worker in self.workers:
+                worker.process.terminate()  # the thread that waits for it then ends it
+        for worker in idle:
+            worker.end()
 
-
-class WorkerKilledError(TrainingError):
-    """A worker that a signal ended: the machine ran out of memory, or somebody killed it."""
-
-
-def _start(module: str, arguments: Sequence[str], complaints: IO[str], lock: int | None) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        watched(module, *arguments),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=complaints,
-        text=True,
-        env=driven(),
-        pass_fds=() if lock is None else (lock,),
-    )
+    def about(self) -> dict[str, Any]:
+        """This machine, and how many jobs at a time."""
+        return {"on": "local", "jobs": self.width}
 
 
-def _follow(
-    process: "subprocess.Popen[str]", name: str, order: str, complaints: IO[str], on_progress: OnProgress
-) -> None:
-    """Give a worker one order and pass on its lines until it is done; raise what it says went wrong."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError):
-        print(order, file=process.stdin, flush=True)
-    for text in process.stdout:
-        line = json.loads(text)
-        if "error" in line:
-            raise TrainingError(f"{name}: {line['error']}")
-        on_progress(line)
-        if line.get("done"):
-            return
-    code = process.wait()
-    if code < 0:
-        kind = TrainingError if -code in (signal.SIGINT, signal.SIGTERM) else WorkerKilledError
-        raise kind(f"{name}: its process was ended by {_signal(-code)}")
-    complaints.seek(0)
-    said = complaints.read().strip().splitlines()
-    reason = said[-1] if said else f"exit code {code}"
-    raise TrainingError(f"{name}: the training process ended early: {reason}")
+class _Worker:
+    """A worker process as the driver sees it."""
+
+    def __init__(self, inherit: Sequence[int]) -> None:
+        self.busy = False
+        self._shared: set[str] = set()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `end`)
+        self._pipe, theirs = Pipe()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "heedful.execution.worker", str(theirs.fileno()), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            pass_fds=(theirs.fileno(), *inherit),
+        )
+        theirs.close()
+
+    def run(self, job: Job, on_event: OnEvent) -> Any:
+        """Send the job, pass on its events and return its result."""
+        self.busy, shared = True, job.shared
+        with suppress(BrokenPipeError, ConnectionResetError):  # how it ended is seen below
+            if shared is not None and shared.key not in self._shared:
+                self._pipe.send(("share", shared.key, shared.value))
+                self._shared.add(shared.key)
+            arguments = {**job.arguments, **({} if job.folder is None else {"folder": job.folder})}
+            self._pipe.send(("run", job.function, arguments, shared and shared.key))
+        while True:
+            try:
+                kind, content = self._pipe.recv()
+            except (EOFError, OSError):
+                raise self._died() from None
+            if kind == "event":
+                content.setdefault("model", job.name)
+                on_event(content)
+                continue
+            self.busy = False
+            if kind == "error":
+                raise content
+            return content
+
+    def end(self) -> None:
+        """End the process, at once if it is at work, and wait for that: it holds locks."""
+        if self.busy:
+            self.process.terminate()
+        self._pipe.close()
+        self.process.wait()
+        self._output.close()
+
+    def _died(self) -> WorkerDiedError:
+        code = self.process.wait()
+        if code < 0:
+            killed = -code not in (signal.SIGINT, signal.SIGTERM)
+            return WorkerDiedError(f"its process was ended by {_signal_name(-code)}", killed=killed)
+        self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - _TAIL))
+        lines = self._output.read().decode("utf-8", errors="replace").strip().splitlines()
+        error = WorkerDiedError(f"the worker process ended early: {lines[-1] if lines else f'exit code {code}'}")
+        if len(lines) > 1:
+            error.add_note("\n".join(lines))
+        return error
 
 
-def _signal(number: int) -> str:
+def _signal_name(number: int) -> str:
     """A signal's name, and what it often means.
 
-    >>> _signal(9)
+    >>> _signal_name(9)
     'SIGKILL (was there memory enough? --jobs 1 needs less)'
     """
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     return name + (" (was there memory enough? --jobs 1 needs less)" if name == "SIGKILL" else "")
-
-
-def _end(process: "subprocess.Popen[str]", at_once: bool) -> None:
-    if at_once:
-        process.terminate()
-    process.communicate()

@@ -1,72 +1,109 @@
-"""What a worker process says to who started it: JSON, one object a line, on a standard output kept for that."""
+"""A worker process: it runs jobs that come over a pipe, and ends with the process that started it.
 
-import json
+`execution.pool` starts `python -m heedful.execution.worker DESCRIPTOR DRIVER`. The pipe is not standard output, so
+nothing that a library prints can break the protocol. Messages are pickled, and go between our own processes only.
+"""
+
 import os
-import runpy
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any, Literal, TypedDict
 
-Report = Callable[[dict[str, Any]], None]
+from heedful.errors import HeedfulError
+
+JobState = Literal["kept", "waiting", "started", "finished", "retry", "failed"]
+_POLL_SECONDS = 0.2
 
 
-@contextmanager
-def answering() -> Iterator[Report]:
-    """Take standard output for answers alone: what a library prints meanwhile goes to standard error."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)
+class Event(TypedDict, total=False):
+    """Progress of a model, a study, a unit of a paper or a pass over a corpus: whichever of these keys apply.
 
-        def report(line: dict[str, Any]) -> None:
-            print(json.dumps(line), file=answers, flush=True)
+    model: what the event is about. stage: what is done now. step, steps, resumed, done: how far it is. notice: what
+    people should know. The others up to `batch_loss` are measurements at that step. pid: of the process at work.
+    study, place, state, attempt, figures, error: of a study of a sweep and its place on the axes.
+    """
 
+    model: str
+    stage: str
+    notice: str
+    step: int
+    steps: int
+    resumed: bool
+    done: bool
+    accuracy: float | None
+    loss: float | None
+    train_loss: float | None
+    bleu: float
+    train_bleu: float
+    batch_loss: float
+    pid: int
+    study: str
+    place: tuple[str, ...]
+    state: JobState
+    attempt: int
+    figures: str
+    error: str
+
+
+OnEvent = Callable[[Event], None]
+Report = OnEvent
+
+
+def main(pipe: Connection, driver: int) -> None:
+    """Run jobs until the pipe is closed.
+
+    A `HeedfulError` is answered, and the next job may come. Any other exception ends the process, with its traceback
+    on standard error.
+    """
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    shared: dict[str, Any] = {}
+    while True:
         try:
-            yield report
-        finally:
-            os.dup2(answers.fileno(), 1)
+            message = pipe.recv()
+        except EOFError:
+            return
+        if message[0] == "share":
+            shared[message[1]] = message[2]
+            continue
+        _, function, arguments, key = message
+        try:
+            result = call(
+                function,
+                arguments,
+                report=lambda event: pipe.send(("event", event)),
+                shared=None if key is None else partial(shared.__getitem__, key),
+            )
+        except HeedfulError as error:
+            pipe.send(("error", error))
+        else:
+            pipe.send(("done", result))
 
 
-DRIVER = "HEEDFUL_DRIVER"  # the process that started this one
-_SECONDS = 0.2
+def call(
+    function: str, arguments: Mapping[str, Any], *, report: OnEvent, shared: Callable[[], Any] | None = None
+) -> Any:
+    """Call `module:function` with a job's arguments; `shared` is passed on where the job has a shared object.
 
-
-def end_with_driver() -> None:
-    """End this process as soon as the one that started it is gone, however that ended.
-
-    Nothing is lost by it, since files are whole or not there. A process that nobody started for this goes on.
+    >>> call("builtins:dict", {"a": 1}, report=print)
+    {'a': 1, 'report': <built-in function print>}
     """
-    driver = int(os.environ.get(DRIVER, "0"))
-    if driver:
-        threading.Thread(target=_watch, args=(driver,), daemon=True).start()
+    module, _, name = function.partition(":")
+    more = {} if shared is None else {"shared": shared}
+    return getattr(import_module(module), name)(**arguments, **more, report=report)
 
 
-def watched(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module in a process which ends with this one; its environment needs `driven`.
-
-    >>> watched("heedful.sweeps.worker")[1:]
-    ['-m', 'heedful.execution.worker', 'heedful.sweeps.worker']
-    """
-    return [sys.executable, "-m", "heedful.execution.worker", module, *arguments]
-
-
-def driven() -> dict[str, str]:
-    """The environment of a single-threaded worker that ends with this process.
-
-    >>> driven()["OMP_NUM_THREADS"]
-    '1'
-    """
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", DRIVER: str(os.getpid())}
-
-
-def _watch(driver: int) -> None:
+def _end_with(driver: int) -> None:
+    """End this process as soon as the driver is gone, however that ended; every file is written atomically."""
     while os.getppid() == driver:
-        time.sleep(_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os._exit(1)
 
 
 if __name__ == "__main__":
-    end_with_driver()
-    del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    os.set_inheritable(int(sys.argv[1]), False)
+    main(Connection(int(sys.argv[1])), int(sys.argv[2]))

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError
-from heedful.execution.pool import OnProgress, work_through
+from heedful.execution.pool import Job, run_jobs
+from heedful.execution.worker import OnEvent, call
+from heedful.models.training import choose_device
 from heedful.storage.atomic_files import read_json, usable, write_atomically
 from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
 
@@ -45,23 +47,24 @@ def compute(
     *,
     jobs: int | None = None,
     device: str = "auto",
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
     """The answers of all units by name; those that are in `folder` are read, the others computed, one per core."""
-    orders = {}
+    missing = []
     for unit in units:
         tell = partial(_tell, on_progress, unit.name)
         made = [is_beside(name, Path(unit.places[name]), tell) for name in unit.makes]
         if not is_there(folder / unit.file, tell) or not all(made):
-            order = {
-                "name": unit.name,
-                "function": unit.function,
-                "arguments": {**unit.arguments, **unit.places},
-                "out": str(folder / unit.file),
-            }
-            orders[unit.name] = json.dumps(order)
-    work_through("heedful.papers.worker", (device,), orders, jobs=jobs, on_progress=on_progress)
+            missing.append(_job(unit, folder, device))
+    run_jobs(missing, workers=jobs, on_event=on_progress)
     return {unit.name: read(folder / unit.file) for unit in units}
+
+
+def compute_unit(
+    *, function: str, arguments: Mapping[str, Any], out: str, device: str, report: OnEvent = lambda event: None
+) -> None:
+    """Compute one unit and save its answer."""
+    save(Path(out), call(function, {**arguments, "device": choose_device(device)}, report=report))
 
 
 def save(path: Path, answer: Mapping[str, Any]) -> None:
@@ -119,9 +122,16 @@ def _is_right(look: Callable[[], object], tell: Callable[[str], None]) -> bool:
     return True
 
 
+def _job(unit: Unit, folder: Path, device: str) -> Job:
+    arguments = {"function": unit.function, "arguments": {**unit.arguments, **unit.places}}
+    return Job(
+        unit.name, "heedful.papers.units:compute_unit", arguments | {"out": str(folder / unit.file), "device": device}
+    )
+
+
 def _seal(path: Path) -> Path:
     return Path(f"{path}.json")
 
 
-def _tell(on_progress: OnProgress, name: str, notice: str) -> None:
+def _tell(on_progress: OnEvent, name: str, notice: str) -> None:
     on_progress({"model": name, "notice": notice})

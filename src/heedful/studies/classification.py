@@ -14,7 +14,7 @@ from heedful.errors import DataError
 from heedful.models.classifier import AttentionClassifier, nll, predict
 from heedful.models.proxy import BagOfWordsProxy, logistic_probe
 from heedful.studies.run_directory import SPLITS, RunDirectory, sample_indices
-from heedful.studies.training import Batches, Job, train_proxy, train_recorded
+from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import probe_snapshot, record
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
@@ -56,7 +56,7 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
     )
 
 
-def train_model(job: Job) -> dict[str, Any]:
+def train_model(job: ModelTraining) -> dict[str, Any]:
     """Train, record and store one model of a classification study."""
     if job.spec.kind == "logistic":
         return _fit_logistic(job)
@@ -64,7 +64,7 @@ def train_model(job: Job) -> dict[str, Any]:
     return _train_proxy(job) if job.spec.kind == "proxy" else _train_classifier(job)
 
 
-def _train_classifier(job: Job) -> dict[str, Any]:
+def _train_classifier(job: ModelTraining) -> dict[str, Any]:
     config, recorded = job.run.config(), job.run.recorded_splits()
     size, classes = len(job.run.vocabulary()), _classes(job.run)
     model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind]).to(job.device)
@@ -78,7 +78,7 @@ def _train_classifier(job: Job) -> dict[str, Any]:
     return train_recorded(job, model, _batches(job, config.train), config.train, see)
 
 
-def _train_proxy(job: Job) -> dict[str, Any]:
+def _train_proxy(job: ModelTraining) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.split("validation")
     model = BagOfWordsProxy(len(job.run.vocabulary()), _classes(job.run), config.width).to(job.device)
     step = train_proxy(
@@ -92,7 +92,7 @@ def _train_proxy(job: Job) -> dict[str, Any]:
     return {"best_step": step}
 
 
-def _batches(job: Job, config: TrainConfig) -> Batches:
+def _batches(job: ModelTraining, config: TrainConfig) -> Batches:
     texts = job.run.split("train")
     return lambda start: training_batches(texts, config.batch_size, job.spec.seed, start=start, device=job.device)
 
@@ -107,7 +107,7 @@ def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.d
     return {"accuracy": correct / len(split), "loss": loss / len(split)}
 
 
-def _fit_logistic(job: Job) -> dict[str, Any]:
+def _fit_logistic(job: ModelTraining) -> dict[str, Any]:
     run, validation = job.run, job.run.split("validation")
     probe = logistic_probe(run.split("train"), validation, len(run.vocabulary()), _classes(run))
     _record_probe(job, 0, probe.word_log_odds)
@@ -116,7 +116,7 @@ def _fit_logistic(job: Job) -> dict[str, Any]:
     return {"best_step": 0, "inverse_penalty": probe.inverse_penalty}
 
 
-def _record_probe(job: Job, step: int, word_log_odds: NDArray[np.floating]) -> None:
+def _record_probe(job: ModelTraining, step: int, word_log_odds: NDArray[np.floating]) -> None:
     for name, split in job.run.recorded_splits().items():
         job.folder.record(step, probe_snapshot(word_log_odds, split), name)
 

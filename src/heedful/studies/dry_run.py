@@ -87,7 +87,7 @@ def rehearse(
         begun = time.monotonic()
         seen: dict[str, list[tuple[float, int]]] = {spec.name: [] for spec in firsts}
 
-        def clock(line: dict[str, Any]) -> None:
+        def clock(line: Event) -> None:
             if "step" in line and (line.get("loss") is not None or line.get("accuracy") is not None):
                 seen[line["model"]].append((time.monotonic() - begun, line["step"]))
 

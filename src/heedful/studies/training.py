@@ -1,10 +1,12 @@
-"""What training any model of a study has in common: a job, its progress, its metrics and its weights."""
+"""Train the models of a study, one worker process each, with checkpoints, metrics and progress."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,11 +14,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.config import TrainConfig
-from heedful.execution.pool import OnProgress, work_through
-from heedful.execution.worker import Report
+from heedful.execution.pool import Job, run_jobs
+from heedful.execution.worker import OnEvent
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.proxy import BagOfWordsProxy
-from heedful.models.training import Standing, train
+from heedful.models.training import Standing, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically
 from heedful.studies.checkpoints import Checkpoints, Saved
@@ -27,14 +29,57 @@ Batches = Callable[[int], Iterator[Any]]  # from a step on
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
 
 
+def train_all(
+    run: RunDirectory,
+    specs: Sequence[ModelSpec],
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    on_progress: OnEvent,
+    lock: int | None = None,
+) -> None:
+    """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised.
+
+    lock: the descriptor that holds the run's lock, which the workers hold too.
+    """
+    waiting = [training_job(run, spec, device) for spec in specs if not run.model(spec).is_done()]
+    run_jobs(waiting, workers=jobs, on_event=on_progress, inherit=() if lock is None else (lock,))
+
+
+def training_job(run: RunDirectory, spec: ModelSpec, device: str = "auto") -> Job:
+    """The job that trains one model of a study."""
+    return Job(spec.name, "heedful.studies.training:train_model", {"run": run.root, "spec": spec, "device": device})
+
+
+def train_model(
+    run: RunDirectory | Path, spec: ModelSpec, *, device: str = "auto", report: OnEvent = lambda event: None
+) -> None:
+    """Train, evaluate, record and store one model of a study; a model that is done is left alone.
+
+    A training that was broken off goes on from its last checkpoint.
+    """
+    run = run if isinstance(run, RunDirectory) else RunDirectory(run)
+    training = ModelTraining(run, spec, choose_device(device), report)
+    if training.folder.is_done():
+        return
+    started = time.perf_counter()
+    of_task = import_module(
+        f"heedful.studies.{run.config().task}"
+    )  # `classification` and `translation` import this one
+    summary = {"kind": spec.kind, "seed": spec.seed, **of_task.train_model(training)}
+    seconds = round(time.perf_counter() - started, 1)
+    training.folder.finish(summary | {"seconds": seconds, "identity": run.identity()})
+    training.folder.drop_states()
+
+
 @dataclass(frozen=True)
-class Job:
-    """One model to train, where, on what, and who hears of it."""
+class ModelTraining:
+    """The training of one model: where it writes, on which device, and who hears of its progress."""
 
     run: RunDirectory
     spec: ModelSpec
     device: torch.device
-    report: Report
+    report: OnEvent
 
     @cached_property
     def folder(self) -> ModelDirectory:
@@ -47,7 +92,7 @@ class Job:
 
 
 def train_recorded(
-    job: Job,
+    job: ModelTraining,
     model: Model,
     batches: Batches,
     config: TrainConfig,
@@ -65,7 +110,7 @@ def train_recorded(
 
 
 def train_proxy(
-    job: Job,
+    job: ModelTraining,
     model: Model,
     batches: Batches,
     config: TrainConfig,
@@ -102,7 +147,7 @@ class _Best:
 
 
 def _run(
-    job: Job,
+    job: ModelTraining,
     model: Model,
     batches: Batches,
     config: TrainConfig,
@@ -131,7 +176,7 @@ def _run(
         line = {"step": step, **see(step), "train_loss": None if math.isnan(train_loss) else train_loss}
         metrics.append(line)
         job.folder.save_metrics(metrics)
-        job.report({"model": job.spec.name, "steps": config.steps, **line})
+        job.report({"model": job.spec.name, "steps": config.steps, **line})  # type: ignore[typeddict-item]
         return enough(metrics)
 
     def every_step(step: int, loss: float) -> None:
@@ -155,21 +200,3 @@ def _save_weights(folder: ModelDirectory, step: int, model: torch.nn.Module) -> 
     path = folder.checkpoint_folder(step) / "model.safetensors"
     size = sum(tensor.nbytes for tensor in weights.values())
     folder.note(path, write_atomically(path, lambda place: save_file(weights, place), size=size))
-
-
-def train_all(
-    run: RunDirectory,
-    specs: Sequence[ModelSpec],
-    *,
-    jobs: int | None = None,
-    device: str = "auto",
-    on_progress: OnProgress,
-    lock: int | None = None,
-) -> None:
-    """Train every model that is not done, `jobs` at a time; the first failure stops the rest and is raised.
-
-    lock: the descriptor that holds the run's lock, which the workers hold too.
-    """
-    orders = {spec.name: f"{spec.kind} {spec.seed}" for spec in specs if not run.model(spec).is_done()}
-    arguments = (str(run.root), device)
-    work_through("heedful.studies.worker", arguments, orders, jobs=jobs, on_progress=on_progress, lock=lock)

@@ -15,7 +15,7 @@ from heedful.models.lexicon import ibm_model_1
 from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator, translate
 from heedful.studies.run_directory import SPLITS, RunDirectory, sample_indices
-from heedful.studies.training import Batches, Job, train_proxy, train_recorded
+from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
@@ -55,7 +55,7 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: ParallelCorpus) -> N
     )
 
 
-def train_model(job: Job) -> dict[str, Any]:
+def train_model(job: ModelTraining) -> dict[str, Any]:
     """Train, record and store one model of a translation study."""
     if job.spec.kind == "lexicon":
         return _count_words(job)
@@ -63,7 +63,7 @@ def train_model(job: Job) -> dict[str, Any]:
     return _train_proxy(job) if job.spec.kind == "proxy" else _train_translator(job)
 
 
-def _train_translator(job: Job) -> dict[str, Any]:
+def _train_translator(job: ModelTraining) -> dict[str, Any]:
     config, recorded, tokeniser = job.run.config(), job.run.recorded_pairs(), job.run.tokeniser()
     model = Translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
     signature = corpus_bleu(["a"], ["a"]).signature
@@ -85,7 +85,7 @@ def _train_translator(job: Job) -> dict[str, Any]:
     return trained | {"bleu_signature": signature}
 
 
-def _train_proxy(job: Job) -> dict[str, Any]:
+def _train_proxy(job: ModelTraining) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.pairs("validation")
     size = len(job.run.tokeniser())
     model = BagOfWordsProxy(size, size, config.width).to(job.device)
@@ -101,7 +101,7 @@ def _train_proxy(job: Job) -> dict[str, Any]:
     return {"best_step": step}
 
 
-def _batches(job: Job, config: TrainConfig) -> Batches:
+def _batches(job: ModelTraining, config: TrainConfig) -> Batches:
     pairs = job.run.pairs("train")
     return lambda start: training_batches(pairs, config.batch_size, job.spec.seed, start=start, device=job.device)
 
@@ -119,7 +119,7 @@ def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.d
     return {"accuracy": correct / words, "loss": loss / words}
 
 
-def _count_words(job: Job) -> dict[str, Any]:
+def _count_words(job: ModelTraining) -> dict[str, Any]:
     """IBM Model 1: step k is its k-th iteration; the first is the paper's count table (snell2021, Eqs 16–19)."""
     train, size = job.run.pairs("train"), len(job.run.tokeniser())
     metrics = []

@@ -8,8 +8,8 @@ import tempfile
 import threading
 from typing import IO, Any
 
-from heedful.execution.worker import Report, driven, watched
 from heedful.sweeps.crew import AttemptError, as_attempt_error
+from heedful.sweeps.process import Report, driven, watched
 from heedful.sweeps.study_job import StudyJob
 
 

@@ -90,7 +90,7 @@ def _train_here(
     run: RunDirectory, specs: Sequence[ModelSpec], *, device: str, on_progress: OnProgress, **of_processes: Any
 ) -> None:
     """What `execution.pool.train_all` does, without processes of its own."""
-    from heedful.studies.worker import train_model
+    from heedful.studies.training import train_model
 
     for spec in specs:
         train_model(run, spec, device=device, report=on_progress)

@@ -11,7 +11,7 @@ import sys
 import threading
 
 from heedful.errors import HeedfulError
-from heedful.execution.worker import Report, answering
+from heedful.sweeps.process import Report, answering
 from heedful.sweeps.study_job import StudyJob, carry_out
 
 
