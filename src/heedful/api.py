@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from heedful.audits.request import SplitName
     from heedful.audits.result import AuditResult
     from heedful.execution.parallel_map import Place
-    from heedful.execution.worker import Event
+    from heedful.execution.worker import Event, OnEvent
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
@@ -384,10 +384,11 @@ def sweep(
 
     >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
     """
+    from heedful.reports.sweep_page import write_sweep_page
     from heedful.sweeps.sweep import start_sweep
 
     folder = Path(out) if out is not None else RUNS / (run_name(str(grid)) if isinstance(grid, str | Path) else "sweep")
-    return start_sweep(
+    result = start_sweep(
         grid,
         folder,
         on=on,
@@ -398,8 +399,21 @@ def sweep(
         gpus=gpus,
         shared=shared,
         device=device,
+        study_function="heedful.api:study_of_sweep",
         progress=progress,
     )
+    write_sweep_page(result, folder)
+    return result
+
+
+def study_of_sweep(*, folder: str, report: "OnEvent" = lambda event: None, **arguments: Any) -> None:
+    """Run one study of a sweep and write its page: the job that `sweep` gives to workers."""
+    from heedful.reports.pages import write_report
+    from heedful.sweeps.study_job import run_one_study
+
+    run_one_study(folder=folder, report=report, **arguments)
+    report({"stage": "writing the report"})
+    write_report(Path(folder))
 
 
 def runs(folder: Path | str = RUNS) -> "RunList":

@@ -9,7 +9,7 @@ import pytest
 
 from heedful.sweeps import sweep as start
 from tests.command import heedful
-from tests.sweeps.tiny import FakeCrew
+from tests.sweeps.tiny import FakeBackend
 
 GRID = """
 [base]
@@ -25,7 +25,7 @@ def command(monkeypatch, capsys, tmp_path, smoke_run):
     """A command in an empty folder; the studies of its sweeps are finished as soon as they begin."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "150")
-    monkeypatch.setattr(start, "LocalCrew", lambda jobs: FakeCrew(smoke_run, width=jobs))
+    monkeypatch.setattr(start, "ProcessPool", lambda jobs: FakeBackend(smoke_run, width=jobs))
 
     (tmp_path / "grid.toml").write_text(GRID)
     return partial(heedful, monkeypatch, capsys)
@@ -49,14 +49,14 @@ def test_a_failing_cell_is_told_at_once_tried_again_and_stops_nothing(command, t
     from heedful.sweeps.grid import read_grid
 
     broken = read_grid("grid.toml").points[0].folder
-    monkeypatch.setattr(start, "LocalCrew", lambda jobs: FakeCrew(smoke_run, {broken: 9}, width=1))
+    monkeypatch.setattr(start, "ProcessPool", lambda jobs: FakeBackend(smoke_run, {broken: 9}, width=1))
     code, out, err = command("sweep", "grid.toml", "--retries", "2")
     assert code == 1
     assert err.count("failed: it <b>broke</b>; tried again") == 2
     assert f"{broken} (softmax): failed: it <b>broke</b>" in err
     assert "finished" in err
     assert "it <b>broke</b>" in out
-    monkeypatch.setattr(start, "LocalCrew", lambda jobs: FakeCrew(smoke_run))
+    monkeypatch.setattr(start, "ProcessPool", lambda jobs: FakeBackend(smoke_run))
     assert command("sweep", "grid.toml")[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""Work that is spread comes back in order, wherever it was done."""
+"""Work that is parallel_map comes back in order, wherever it was done."""
 
 import os
 import subprocess
@@ -8,40 +8,40 @@ import pytest
 
 from heedful.api import place_named
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.execution.parallel_map import spread
-from tests.execution.doubling import double
+from heedful.execution.parallel_map import parallel_map
+from tests.execution.jobs import double
 
 
 def test_in_this_process_and_its_errors():
-    assert list(spread(double, 2, range(4), jobs=1)) == [(0, 0), (1, 2), (2, 4), (3, 6)]
+    assert list(parallel_map(double, 2, range(4), jobs=1)) == [(0, 0), (1, 2), (2, 4), (3, 6)]
     with pytest.raises(DataError, match="thirteen"):
-        list(spread(double, 2, [13], jobs=1))
+        list(parallel_map(double, 2, [13], jobs=1))
 
 
 def test_on_processes_and_their_end():
     """More pieces than are read ahead; one that takes its process with it; one that is refused."""
-    assert list(spread(double, 2, range(5), jobs=2)) == [(i, 2 * i) for i in range(5)]
-    with pytest.raises(RunError, match=r"a counting process ended early.* --jobs with less"):
-        list(spread(double, 2, [0, 17], jobs=2))
+    assert list(parallel_map(double, 2, range(5), jobs=2)) == [(i, 2 * i) for i in range(5)]
+    with pytest.raises(RunError, match=r"the worker process ended early: exit code 1; .* --jobs"):
+        list(parallel_map(double, 2, [0, 17], jobs=2))
     with pytest.raises(DataError, match="thirteen"):
-        list(spread(double, 2, [0, 13], jobs=2))
+        list(parallel_map(double, 2, [0, 13], jobs=2))
 
 
 def test_places_that_are_not():
     with pytest.raises(ConfigError, match="--on ray"):
-        spread(double, 2, [1], address="here:1")
+        parallel_map(double, 2, [1], address="here:1")
     with pytest.raises(ConfigError, match="moon"):
         place_named("moon")
 
 
 RAY = """
-from tests.execution.doubling import double
+from tests.execution.jobs import double
 from heedful.errors import DataError
-from heedful.execution.parallel_map import spread
+from heedful.execution.parallel_map import parallel_map
 
 came = []
 try:
-    for pair in spread(double, 2, [0, 1, 2, 3, 4, 13], on="ray", jobs=2):
+    for pair in parallel_map(double, 2, [0, 1, 2, 3, 4, 13], on="ray", jobs=2):
         came.append(pair)
 except DataError as error:
     assert str(error) == "thirteen"

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from heedful.sweeps.sweep import _written, start_sweep
+from heedful.sweeps.sweep import grid_toml, start_sweep
 from tests.faults.ledger import record
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
@@ -49,7 +49,7 @@ def _workers(grid: dict[str, Any], root: Path, address: str, wanted: dict[str, b
 def _drivers(grid: dict[str, Any], root: Path, address: str, wanted: dict[str, bytes], kills: int) -> int:
     began, failures = time.monotonic(), 0
     file = root / "grid.toml"
-    file.write_text(_written(grid), encoding="utf-8")
+    file.write_text(grid_toml(grid), encoding="utf-8")
     for i in range(kills):
         out = root / f"driver-{i}"
         kept = kill_driver_after(1, file, out, "--on", "ray", "--address", address)

@@ -24,7 +24,7 @@ from heedful.sweeps.result import SweepResult, SweepStudy
 from heedful.sweeps.sweep import run_sweep
 from tests.reports.audit_example import audit_example
 from tests.reports.test_followed_page import NAME, TEXTS, follow
-from tests.sweeps.tiny import FakeCrew, tiny_grid
+from tests.sweeps.tiny import FakeBackend, tiny_grid
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def shelf(tmp_path_factory, smoke_run):
     (root / "damaged/result.json").write_text('{"task": 3')
     (root / "spoilt/config.toml").write_text("= <script>")
     (root / "whole/models/standard-0/trace/4.parquet").write_bytes(b"PAR1 not at all")
-    run_sweep(grid_of(tiny_grid("sst")), root / "sweep", lambda studies: FakeCrew(smoke_run, {}), said="", retries=0)
+    run_sweep(grid_of(tiny_grid("sst")), root / "sweep", lambda studies: FakeBackend(smoke_run, {}), text="", retries=0)
     paper = root / "results" / "snell2021" / "quick"
     paper.mkdir(parents=True)
     shutil.copy("results/snell2021/quick/figure4.json", paper)

@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from heedful.sweeps.board import Event
-from heedful.sweeps.cluster import RayCrew
+from heedful.execution.ray_backend import RayPool
+from heedful.execution.worker import Event, OnEvent
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult
 from heedful.sweeps.sweep import run_sweep
@@ -30,14 +29,14 @@ def on_ray(
     *,
     shared: bool | None = None,
     retries: int = 1,
-    on_event: Callable[[Event], None] = lambda event: None,
+    on_event: OnEvent = lambda event: None,
 ) -> SweepResult:
     """A sweep on the cluster at that address."""
     return run_sweep(
         grid_of(grid),
         out,
-        lambda studies: RayCrew(out, address=address, shared=shared),
-        said="",
+        lambda studies: RayPool(store=out, address=address, shared=shared),
+        text="",
         retries=retries,
         on_event=on_event,
     )
@@ -53,14 +52,14 @@ class Killer:
         self.killed: str | None = None
 
     def __call__(self, event: Event) -> None:
-        line = event.line or {}
-        if "pid" in line:
-            self.workers[event.study] = line["pid"]
-        if self.killed is None and event.kind == "progress" and event.study in self.workers:
-            self.lines[event.study] = self.lines.get(event.study, 0) + 1
-            if self.lines[event.study] > self.after:
-                self.killed = event.study
-                os.kill(self.workers[event.study], signal.SIGKILL)
+        study = event["study"]
+        if "pid" in event:
+            self.workers[study] = event["pid"]
+        if self.killed is None and "state" not in event and study in self.workers:
+            self.lines[study] = self.lines.get(study, 0) + 1
+            if self.lines[study] > self.after:
+                self.killed = study
+                os.kill(self.workers[study], signal.SIGKILL)
 
 
 def kill_driver_after(finished: int, grid: Path, out: Path, *options: str) -> int:

@@ -6,12 +6,13 @@ import signal
 
 import pytest
 
+import heedful
 from heedful.errors import ConfigError, RunError
-from heedful.sweeps.cluster import RayCrew
+from heedful.execution.pool import ProcessPool
+from heedful.execution.ray_backend import RayPool
 from heedful.sweeps.grid import grid_of
-from heedful.sweeps.local import LocalCrew
 from heedful.sweeps.result import SweepResult
-from heedful.sweeps.sweep import _written, run_sweep, start_sweep
+from heedful.sweeps.sweep import grid_toml, run_sweep
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
 from tests.sweeps.two_nodes import two_nodes
@@ -26,7 +27,7 @@ def grid(tmp_path_factory):
 def local(grid, tmp_path_factory):
     """The sweep on this machine, left alone."""
     out = tmp_path_factory.mktemp("sweeps") / "local"
-    assert not start_sweep(grid, out, jobs=1, progress=False, device="cpu").failed
+    assert not heedful.sweep(grid, out=out, jobs=1, progress=False, device="cpu").failed
     return out
 
 
@@ -60,7 +61,7 @@ def test_ray_without_a_shared_path_brings_the_same_bytes_home_though_a_worker_wa
 
 def test_a_driver_killed_between_studies_goes_on(grid, local, cluster, tmp_path):
     file, out = tmp_path / "grid.toml", tmp_path / "resumed"
-    file.write_text(_written(grid), encoding="utf-8")
+    file.write_text(grid_toml(grid), encoding="utf-8")
     assert kill_driver_after(1, file, out, "--on", "ray", "--address", cluster) == 1
     on_ray(grid, out, cluster)
     assert json.loads((out / "manifest.json").read_text())["kept"] == 1
@@ -69,24 +70,24 @@ def test_a_driver_killed_between_studies_goes_on(grid, local, cluster, tmp_path)
 
 def test_what_the_cluster_cannot_do(cluster, tmp_path):
     with pytest.raises(RunError, match="no node of the cluster has 64 cores"):
-        RayCrew(tmp_path, address=cluster, cpus=64)
+        RayPool(store=tmp_path, address=cluster, cpus=64)
     with pytest.raises(ConfigError, match="run `ray start --address=…` on this machine"):
-        RayCrew(tmp_path, address="ray://127.0.0.1:1")
+        RayPool(store=tmp_path, address="ray://127.0.0.1:1")
     with pytest.raises(ConfigError, match="cannot need"):
-        RayCrew(tmp_path, address=cluster, cpus=0)
+        RayPool(store=tmp_path, address=cluster, cpus=0)
 
 
 def test_a_local_worker_killed_is_replaced(grid, local, tmp_path):
     killed = []
 
     def on_event(event):
-        if event.kind == "progress" and (event.line or {}).get("step") and not killed:
-            killed.append(event.study)
-            os.kill(crew._all[0]._process.pid, signal.SIGKILL)
+        if event.get("step") and not killed:
+            killed.append(event["study"])
+            os.kill(pool.workers[0].process.pid, signal.SIGKILL)
 
-    crew = LocalCrew(1)
+    pool = ProcessPool(1)
     out = tmp_path / "out"
-    result = run_sweep(grid_of(grid), out, lambda studies: crew, said="", on_event=on_event)
+    result = run_sweep(grid_of(grid), out, lambda studies: pool, text="", on_event=on_event)
     assert not result.failed
     assert json.loads((out / "manifest.json").read_text())["tried"][killed[0]]["attempts"] == 2
     assert results_of(out) == results_of(local)

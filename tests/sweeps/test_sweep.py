@@ -8,12 +8,13 @@ import polars
 import pytest
 
 from heedful.errors import ConfigError, RunError
+from heedful.execution.file_transfer import INCOMING
+from heedful.execution.pool import StoppedError
 from heedful.reports.pages import write_page
-from heedful.sweeps.crew import AttemptError
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult, is_sweep
 from heedful.sweeps.sweep import run_sweep, start_sweep
-from tests.sweeps.tiny import FakeCrew, tiny_grid
+from tests.sweeps.tiny import FakeBackend, tiny_grid
 
 GRID = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100]}))
 NAMES = [point.folder for point in GRID.points]
@@ -21,23 +22,23 @@ NAMES = [point.folder for point in GRID.points]
 
 @pytest.fixture
 def sweep(tmp_path, smoke_run):
-    """Carry out `GRID` with a crew that only hands out results; gives the result, the crew and what was said."""
+    """Carry out `GRID` with a backend that only hands out results; gives the result, the backend and what was said."""
 
     def run(failing=None, retries=1, grid=GRID):
-        crew, events = FakeCrew(smoke_run, failing), []
+        backend, events = FakeBackend(smoke_run, failing), []
         result = run_sweep(
-            grid, tmp_path / "out", lambda studies: crew, said="said", retries=retries, on_event=events.append
+            grid, tmp_path / "out", lambda studies: backend, text="text", retries=retries, on_event=events.append
         )
-        return result, crew, events
+        return result, backend, events
 
     return run
 
 
 def test_everything_is_carried_out_and_summed_up(sweep, tmp_path):
-    result, crew, events = sweep()
+    result, backend, events = sweep()
     out = tmp_path / "out"
-    assert sorted(crew.attempts) == sorted(NAMES)
-    assert crew.stopped
+    assert sorted(backend.attempts) == sorted(NAMES)
+    assert backend.stopped
     assert not result.failed
     assert [study.place for study in result.studies] == [point.place for point in GRID.points]
     assert SweepResult.load(out / "result.json") == result
@@ -48,21 +49,21 @@ def test_everything_is_carried_out_and_summed_up(sweep, tmp_path):
     assert len((out / "summary.csv").read_text().splitlines()) == 7
     assert result.to_pandas().shape == table.shape
     assert "<table>" in result._repr_html_()
-    assert [e.kind for e in events[:6]] == ["waiting"] * 6
-    assert sum(e.kind == "finished" for e in events) == 6
+    assert [e.get("state") for e in events[:6]] == ["waiting"] * 6
+    assert sum(e.get("state") == "finished" for e in events) == 6
     assert json.loads((out / "manifest.json").read_text())["on"] == "nowhere"
     assert is_sweep(out)
-    (out / "report.html").unlink()
+    assert not (out / "report.html").exists()  # pages are written by `heedful.sweep`
     assert write_page([out]).read_text().count("report.html") == 6
 
 
 def test_nothing_is_done_twice(sweep):
     first, _, _ = sweep()
-    again, crew, events = sweep()
-    assert crew.attempts == []
-    assert not crew.stopped  # it was not even called
+    again, backend, events = sweep()
+    assert backend.attempts == []
+    assert not backend.stopped  # it was not even called
     assert again == first
-    assert {event.kind for event in events} == {"kept"}
+    assert {event.get("state") for event in events} == {"kept"}
 
 
 def test_a_grid_that_grew_keeps_what_it_has(sweep):
@@ -70,27 +71,27 @@ def test_a_grid_that_grew_keeps_what_it_has(sweep):
     wider = grid_of(
         tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100, 1000]})
     )
-    result, crew, _ = sweep(grid=wider)
-    assert len(crew.attempts) == 2
+    result, backend, _ = sweep(grid=wider)
+    assert len(backend.attempts) == 2
     assert len(result.studies) == 8
 
 
 def test_a_failure_is_tried_again_and_stops_nothing(sweep, tmp_path):
-    result, crew, events = sweep({NAMES[0]: 1, NAMES[3]: 9}, retries=2)
+    result, backend, events = sweep({NAMES[0]: 1, NAMES[3]: 9}, retries=2)
     assert [study.folder for study in result.failed] == [f"studies/{NAMES[3]}"]
     assert result.failed[0].error == "it <b>broke</b>"
-    assert crew.attempts.count(NAMES[0]) == 2
-    assert crew.attempts.count(NAMES[3]) == 3
-    assert sum(event.kind == "retry" for event in events) == 3
-    assert sum(event.kind == "failed" for event in events) == 1
+    assert backend.attempts.count(NAMES[0]) == 2
+    assert backend.attempts.count(NAMES[3]) == 3
+    assert sum(event.get("state") == "retry" for event in events) == 3
+    assert sum(event.get("state") == "failed" for event in events) == 1
     tried = json.loads((tmp_path / "out" / "manifest.json").read_text())["tried"]
     assert tried[NAMES[0]]["attempts"] == 2
     assert tried[NAMES[3]]["error"] == "it <b>broke</b>"
-    page = (tmp_path / "out" / "report.html").read_text()
+    page = write_page([tmp_path / "out"]).read_text()
     assert "it &lt;b&gt;broke&lt;/b&gt;" in page
     assert "<b>broke" not in page
-    mended, crew, _ = sweep()
-    assert crew.attempts == [NAMES[3]]
+    mended, backend, _ = sweep()
+    assert backend.attempts == [NAMES[3]]
     assert not mended.failed
 
 
@@ -98,7 +99,7 @@ def test_a_damaged_result_is_not_trusted(sweep, tmp_path):
     sweep()
     path = tmp_path / "out" / "studies" / NAMES[2] / "result.json"
     path.write_text(path.read_text()[:-40])
-    with pytest.raises(FileExistsError):  # the crew of this test cannot mend; what counts is that it was asked
+    with pytest.raises(FileExistsError):  # the backend of this test cannot mend; what counts is that it was asked
         sweep()
 
 
@@ -108,20 +109,23 @@ def test_what_is_damaged_in_a_broken_off_study_is_set_aside_by_the_driver(sweep,
     harmed = study / "models" / "standard-0" / "metrics.jsonl"
     harmed.write_bytes(b"")
     _, _, events = sweep({NAMES[0]: 9}, retries=0)
-    notices = [event.line["notice"] for event in events if "notice" in (event.line or {})]
+    notices = [event["notice"] for event in events if "notice" in event]
     assert notices == [f"{harmed} was damaged (it is empty): set aside as metrics.jsonl.damaged-1, and computed again"]
 
 
-def test_what_was_on_its_way_home_to_a_killed_driver_is_cleared(sweep, tmp_path):
+def test_what_was_on_its_way_home_to_a_killed_driver_is_cleared_and_nothing_else(sweep, tmp_path):
     sweep()
-    arriving = tmp_path / "out" / "studies" / f".{NAMES[0]}.abc"
-    (arriving / "data").mkdir(parents=True)
-    (arriving / "data" / "train.parquet").write_bytes(b"half")
+    out = tmp_path / "out"
+    for folder in (out / INCOMING / "abc" / "data", out / "studies" / ".mine" / "data"):
+        folder.mkdir(parents=True)
+        (folder / "train.parquet").write_bytes(b"half")
     sweep()
-    assert sorted(path.name for path in (tmp_path / "out" / "studies").iterdir()) == sorted(NAMES)
+    assert sorted(path.name for path in (out / "studies").iterdir()) == [".mine", *sorted(NAMES)]
+    assert (out / "studies" / ".mine" / "data" / "train.parquet").exists()
+    assert not (out / INCOMING).exists()
 
 
-class Breaking(FakeCrew):
+class Breaking(FakeBackend):
     """Breaks down at one study, with a fault of its own, while another is under way until it is stopped."""
 
     def __init__(self, like, at):
@@ -129,14 +133,14 @@ class Breaking(FakeCrew):
         self.at = at
         self.under_way, self.stopping = threading.Event(), threading.Event()
 
-    def attempt(self, order, report):
-        self.attempts.append(order.name)
-        if order.name == self.at:
+    def run(self, job, on_event):
+        self.attempts.append(job.name)
+        if job.name == self.at:
             assert self.under_way.wait(60)
             raise ZeroDivisionError("a fault")
         self.under_way.set()
         assert self.stopping.wait(60)
-        raise AttemptError("the sweep was stopped")
+        raise StoppedError("the pool was stopped")
 
     def stop(self):
         super().stop()
@@ -144,13 +148,13 @@ class Breaking(FakeCrew):
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_fault_of_the_crew_stops_the_others_and_they_are_not_tried_again(tmp_path, smoke_run, at):
-    crew, events = Breaking(smoke_run, NAMES[at]), []
+def test_a_fault_of_the_backend_stops_the_others_and_they_are_not_tried_again(tmp_path, smoke_run, at):
+    backend, events = Breaking(smoke_run, NAMES[at]), []
     with pytest.raises(ZeroDivisionError, match="a fault"):
-        run_sweep(GRID, tmp_path / "out", lambda studies: crew, said="", retries=3, on_event=events.append)
-    assert crew.stopped
-    assert sorted(crew.attempts) == sorted(NAMES[:2])
-    assert not {event.kind for event in events} & {"retry", "failed", "finished"}
+        run_sweep(GRID, tmp_path / "out", lambda studies: backend, text="", retries=3, on_event=events.append)
+    assert backend.stopped
+    assert sorted(backend.attempts) == sorted(NAMES[:2])
+    assert not {event.get("state") for event in events} & {"retry", "failed", "finished"}
     with pytest.raises(RunError, match=r"result\.json: no such file; the sweep has not come to an end"):
         SweepResult.load(tmp_path / "out" / "result.json")
 
@@ -160,7 +164,7 @@ def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
     (tmp_path / "other" / "thing").touch()
     for out in ("other", "other/thing"):
         with pytest.raises(RunError, match="choose another --out"):
-            run_sweep(GRID, tmp_path / out, lambda studies: FakeCrew(smoke_run), said="")
+            run_sweep(GRID, tmp_path / out, lambda studies: FakeBackend(smoke_run), text="")
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from heedful.execution.pool import Job, WorkerDiedError
 from heedful.storage.atomic_files import sha256
 from heedful.storage.checksums import write_sealed
 from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
-from heedful.sweeps.crew import AttemptError
-from heedful.sweeps.study_job import StudyJob
 
 
 def write_reviews(folder: Path) -> Path:
@@ -40,8 +39,13 @@ def tiny_grid(data: Path | str, **axes: list[Any]) -> dict[str, Any]:
     return {"base": base, "grid": axes or {"model.projection": ["softmax", "sparsemax"]}}
 
 
-class FakeCrew:
-    """Hands out a finished study's result; `failing` studies fail that often first."""
+class FakeBackend:
+    """A backend without workers.
+
+    It gives every study the result of one that is finished; `failing` studies fail that often first.
+    """
+
+    remote = False
 
     def __init__(self, like: Path, failing: dict[str, int] | None = None, width: int = 2) -> None:
         self.width = width
@@ -50,19 +54,23 @@ class FakeCrew:
         self.attempts: list[str] = []
         self.stopped = False
 
-    def attempt(self, order: StudyJob, report: Any) -> None:
-        self.attempts.append(order.name)
-        report({"model": "standard-0", "step": 1, "steps": 2, "accuracy": 0.5})
-        if self.failing.get(order.name, 0):
-            self.failing[order.name] -= 1
-            raise AttemptError("it <b>broke</b>", died=True)
-        folder = Path(order.folder)
-        folder.mkdir(parents=True)
-        replace(self.result, config_digest=digest(order.config)).save(folder / "result.json")
-        write_sealed(folder / "manifest.json", {"result": sha256(folder / "result.json")})
+    def run(self, job: Job, on_event: Any) -> None:
+        self.attempts.append(job.name)
+        on_event({"model": "standard-0", "step": 1, "steps": 2, "accuracy": 0.5})
+        if self.failing.get(job.name, 0):
+            self.failing[job.name] -= 1
+            raise WorkerDiedError("it <b>broke</b>", killed=True)
+        write_study(Path(job.folder), replace(self.result, config_digest=digest(job.arguments["config"])))
 
     def stop(self) -> None:
         self.stopped = True
 
     def about(self) -> dict[str, Any]:
         return {"on": "nowhere"}
+
+
+def write_study(folder: Path, result: StudyResult) -> None:
+    """As much of a finished study as a sweep looks at."""
+    folder.mkdir(parents=True)
+    result.save(folder / "result.json")
+    write_sealed(folder / "manifest.json", {"result": sha256(folder / "result.json")})

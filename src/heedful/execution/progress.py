@@ -1,34 +1,63 @@
-"""Progress for people: bars on a terminal, plain lines elsewhere; always on standard error."""
+"""Progress for people: bars or a live table on a terminal, plain lines elsewhere; always on standard error."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field, replace
+from threading import Lock
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
-Handlers = tuple[Callable[[dict[str, Any]], None], Callable[[str], None]]
-_ROOMY = 100  # columns; in fewer, the time that is left matters more than the time that is gone
+from heedful.execution.worker import Event, OnEvent
+
+Handlers = tuple[OnEvent, Callable[[str], None]]
+_WIDE = 100  # columns; with fewer, only the remaining time is shown, not the elapsed time
+_STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}
+_HEAD_AND_FOOT = 5  # lines of a sweep's table that are not studies
 
 
 @contextmanager
 def show_progress(*, enabled: bool = True) -> Iterator[Handlers]:
-    """Handlers for the lines of training processes and for the stages of a study."""
+    """Show the events of jobs, and the stages of what they are part of: a handler for each."""
     console = Console(stderr=True, markup=False, emoji=False)
     if not enabled:
-        yield (lambda line: None), (lambda stage: None)
+        yield (lambda event: None), (lambda stage: None)
     elif console.is_terminal:
         with _bars(console) as handlers:
             yield handlers
     else:
-        yield _print_line(console), lambda stage: _say(console, f"{stage} …")
+        yield _line_printer(console), lambda stage: _print(console, f"{stage} …")
+
+
+@contextmanager
+def show_sweep(axes: Sequence[str], *, enabled: bool = True) -> Iterator[OnEvent]:
+    """Show the events of a sweep's studies: a live table on a terminal, one line for each change elsewhere."""
+    console = Console(stderr=True)
+    if not enabled:
+        yield lambda event: None
+    elif console.is_terminal:
+        table = SweepTable(axes)
+        with Live(table, console=console, refresh_per_second=4, transient=False):
+
+            def on_event(event: Event) -> None:
+                table.update(event)
+                if words := _failure(event) or _study_notice(event):
+                    _print(console, words, "red")
+
+            yield on_event
+    else:
+        yield _sweep_line_printer(console)
 
 
 @contextmanager
 def _bars(console: Console) -> Iterator[Handlers]:
-    elapsed = [TimeElapsedColumn()] if console.width >= _ROOMY else []
+    elapsed = [TimeElapsedColumn()] if console.width >= _WIDE else []
     with Progress(
         SpinnerColumn(),
         TextColumn("{task.description:<18}", markup=False),
@@ -42,65 +71,186 @@ def _bars(console: Console) -> Iterator[Handlers]:
     ) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def on_progress(line: dict[str, Any]) -> None:
-            name = line["model"]
-            if "notice" in line:
-                _say(progress.console, _notice(line), "yellow")
+        def on_event(event: Event) -> None:
+            name = event["model"]
+            if "notice" in event:
+                _print(progress.console, f"  {event['notice']}", "yellow")
                 return
-            if "steps" in line and name not in tasks:
-                tasks[name] = progress.add_task(name, total=line["steps"], figures="")
+            if "steps" in event and name not in tasks:
+                tasks[name] = progress.add_task(name, total=event["steps"], figures="")
             if name not in tasks:
                 return
-            if line.get("step") == 0:  # a model of that name in another study
-                progress.reset(tasks[name], total=line["steps"], figures="")
-            if line.get("done"):
+            if event.get("step") == 0:  # a model of the same name in another study
+                progress.reset(tasks[name], total=event["steps"], figures="")
+            if event.get("done"):
                 progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
-            elif "step" in line:
-                figures = _figures(line)
-                progress.update(tasks[name], completed=line["step"])
+            elif "step" in event:
+                figures = _figures(event)
+                progress.update(tasks[name], completed=event["step"])
                 if figures:
                     progress.update(tasks[name], figures=figures)
 
-        yield on_progress, lambda stage: _say(progress.console, f"{stage} …", "bold")
+        yield on_event, lambda stage: _print(progress.console, f"{stage} …", "bold")
 
 
-def _print_line(console: Console) -> Callable[[dict[str, Any]], None]:
-    began: dict[str, tuple[float, int]] = {}
+def _line_printer(console: Console) -> OnEvent:
+    started: dict[str, tuple[float, int]] = {}
 
-    def left(line: dict[str, Any]) -> str:
-        """How long the model will go on, from how long it took so far."""
-        here = time.monotonic(), line["step"]
-        if line["step"] == 0:
-            began[line["model"]] = here
-        at, first = began.setdefault(line["model"], here)
-        since, steps = here[0] - at, line["step"] - first
-        if steps <= 0 or since < 1:
+    def remaining(event: Event) -> str:
+        now = time.monotonic(), event["step"]
+        if event["step"] == 0:
+            started[event["model"]] = now
+        start, first = started.setdefault(event["model"], now)
+        seconds, steps = now[0] - start, event["step"] - first
+        if steps <= 0 or seconds < 1:
             return ""
-        return f", about {since * (line['steps'] - line['step']) / steps:.0f} s left"
+        return f", about {seconds * (event['steps'] - event['step']) / steps:.0f} s left"
 
-    def on_progress(line: dict[str, Any]) -> None:
-        if "notice" in line:
-            _say(console, _notice(line), "yellow")
-        elif line.get("resumed"):
-            began[line["model"]] = (time.monotonic(), line["step"])
-            _say(console, f"  {line['model']} goes on from step {line['step']} of {line['steps']}")
-        elif line.get("done"):
-            _say(console, f"  {line['model']}: done")
-        elif line.get("accuracy") is not None or line.get("loss") is not None:
-            _say(console, f"  {line['model']} {line['step']}/{line['steps']} {_figures(line)}{left(line)}")
+    def on_event(event: Event) -> None:
+        if "notice" in event:
+            _print(console, f"  {event['notice']}", "yellow")
+        elif event.get("resumed"):
+            started[event["model"]] = (time.monotonic(), event["step"])
+            _print(console, f"  {event['model']} goes on from step {event['step']} of {event['steps']}")
+        elif event.get("done"):
+            _print(console, f"  {event['model']}: done")
+        elif figures := _figures(event):
+            _print(console, f"  {event['model']} {event['step']}/{event['steps']} {figures}{remaining(event)}")
 
-    return on_progress
-
-
-def _say(console: Console, said: str, style: str = "") -> None:
-    """One line as it is: a path in it may have brackets, and is not broken in two."""
-    console.print(Text(said, style=style), soft_wrap=True)
+    return on_event
 
 
-def _notice(line: dict[str, Any]) -> str:
-    return f"  {line['notice']}"
+@dataclass(frozen=True)
+class SweepRow:
+    """One study in the table of a sweep."""
+
+    place: tuple[str, ...]
+    state: str = "waiting"
+    doing: str = ""
+    attempt: int = 1
+    started: float = 0.0
+    ended: float = 0.0
 
 
-def _figures(line: dict[str, Any]) -> str:
-    names = {"loss": "loss {:.3f}", "accuracy": "accuracy {:.1%}"}
-    return ", ".join(words.format(line[key]) for key, words in names.items() if line.get(key) is not None)
+@dataclass
+class SweepTable:
+    """The live table of a sweep: running and failed studies first, then as many others as there is room for."""
+
+    axes: Sequence[str]
+    rows: dict[str, SweepRow] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+    max_rows: int = 24
+
+    def update(self, event: Event) -> None:
+        """Change the row of the event's study."""
+        with self.lock:
+            row, now = self.rows.get(event["study"], SweepRow(event["place"])), time.monotonic()
+            state = event.get("state")
+            if state is None:
+                row = replace(row, doing=describe(event) or row.doing)
+            elif state == "started":
+                row = replace(row, state="running", attempt=event["attempt"], started=row.started or now, doing="")
+            elif state == "retry":
+                row = replace(row, doing=f"failed, tried again: {event['error']}")
+            else:
+                row = replace(row, state=state, doing=event.get("figures") or event.get("error", ""), ended=now)
+            self.rows[event["study"]] = row
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """The table as it is now; on a narrow terminal, what a study is doing is cut, not its state."""
+        with self.lock:
+            rows = list(self.rows.values())
+        order = {"running": 0, "failed": 1, "waiting": 3}
+        room = max(1, min(self.max_rows, options.size.height - _HEAD_AND_FOOT))
+        shown = sorted(rows, key=lambda row: order.get(row.state, 2))[:room]
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in self.axes:
+            table.add_column(_cell(name))
+        table.add_column("state", no_wrap=True)
+        table.add_column("")
+        table.add_column("time", no_wrap=True)
+        for row in shown:
+            again = f" ({row.attempt})" if row.attempt > 1 else ""
+            table.add_row(
+                *map(_cell, row.place),
+                Text(row.state + again, style=_STYLES.get(row.state, "")),
+                _cell(row.doing),
+                f"{max(0.0, (row.ended or time.monotonic()) - row.started):.0f} s" if row.started else "",
+            )
+        yield table
+        counts = ", ".join(f"{count:,} {state}" for state, count in Counter(row.state for row in rows).items())
+        hidden = f"; {len(rows) - len(shown):,} not shown" if len(rows) > len(shown) else ""
+        yield Text(f"{len(rows):,} {'study' if len(rows) == 1 else 'studies'}: {counts}{hidden}")
+
+
+def describe(event: Event) -> str:
+    """An event of a study's training in a few words.
+
+    >>> describe({"model": "standard-0", "step": 3, "steps": 9, "accuracy": 0.5})
+    'standard-0 3/9, accuracy 50.0%'
+    """
+    if words := event.get("stage") or event.get("notice"):
+        return words
+    if "step" not in event or "steps" not in event:
+        return ""
+    accuracy = event.get("accuracy")
+    figures = "" if accuracy is None else f", accuracy {accuracy:.1%}"
+    return f"{event.get('model', '')} {event['step']}/{event['steps']}{figures}"
+
+
+def _sweep_line_printer(console: Console) -> OnEvent:
+    done: Counter[str] = Counter()
+    studies: set[str] = set()
+    lock = Lock()
+
+    def on_event(event: Event) -> None:
+        with lock:
+            state = event.get("state", "")
+            studies.add(event["study"])
+            done[state] += 1
+            words = _failure(event) or _study_notice(event)
+            if state in ("kept", "finished"):
+                count = f"{done['kept'] + done['finished']}/{len(studies)}"
+                words = f"{count} {_study_and_place(event)}: {state}, {event['figures']}"
+            elif state == "started" and event["attempt"] == 1:
+                words = f"{_study_and_place(event)}: begun"
+            if words:
+                _print(console, words)
+
+    return on_event
+
+
+def _failure(event: Event) -> str:
+    state, where = event.get("state"), _study_and_place(event)
+    if state == "retry":
+        return f"{where}: attempt {event['attempt']} failed: {event['error']}; tried again"
+    return f"{where}: failed: {event['error']}" if state == "failed" else ""
+
+
+def _study_notice(event: Event) -> str:
+    return f"{event['study']}: {event['notice']}" if "notice" in event else ""
+
+
+def _study_and_place(event: Event) -> str:
+    """The study, and its place on the axes where the sweep has any.
+
+    >>> _study_and_place({"study": "sst-1", "place": ("softmax", "10")}), _study_and_place({"study": "a", "place": ()})
+    ('sst-1 (softmax, 10)', 'a')
+    """
+    return f"{event['study']} ({', '.join(event['place'])})" if event["place"] else event["study"]
+
+
+def _figures(event: Event) -> str:
+    loss, accuracy = event.get("loss"), event.get("accuracy")
+    words = [f"loss {loss:.3f}"] if loss is not None else []
+    return ", ".join(words + ([f"accuracy {accuracy:.1%}"] if accuracy is not None else []))
+
+
+def _cell(words: str) -> Text:
+    """A cell whose column may shrink: it is cut, not wrapped."""
+    return Text(words, no_wrap=True, overflow="ellipsis")
+
+
+def _print(console: Console, line: str, style: str = "") -> None:
+    """Print one line as it is: a path in it may have brackets, and is not broken in two."""
+    console.print(Text(line, style=style), soft_wrap=True)

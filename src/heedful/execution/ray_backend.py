@@ -1,19 +1,274 @@
-"""Pieces of work as Ray tasks; a task whose worker dies is run again by Ray."""
+"""Jobs on a Ray cluster: one task each, with its needs of cores and GPUs; its files are brought home."""
 
+import inspect
 import os
+import platform
+import queue
+import secrets
+import shutil
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
 
 from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
+from heedful.execution.file_transfer import Arrival, incoming_folder, pieces
+from heedful.execution.pool import Job, Shared, StoppedError, WorkerDiedError
+from heedful.execution.worker import OnEvent, call
+
+MAX_TASKS = 256  # handed to the cluster at a time, where no other number is given
+DECIDING = ("heedful", "torch", "numpy", "scipy", "scikit-learn")  # packages whose versions decide results
+Answer = tuple[Literal["event", "file", "settle", "done", "error"], Any]
+
+
+class RayPool:
+    """Tasks of a Ray cluster. A job whose worker or node died may be run again, on another.
+
+    address: of the cluster's head, `auto` for the one on this machine; see `connect`. A cluster that this process has
+    joined already is used, and not left. store: the folder below which jobs write. shared: whether nodes see the store
+    under the path that it has here; each node looks, where left out.
+    """
+
+    remote = True
+
+    def __init__(
+        self,
+        *,
+        address: str | None = None,
+        width: int | None = None,
+        cpus: int | float = 1,
+        gpus: int | float = 0,
+        store: Path | None = None,
+        shared: bool | None = None,
+    ) -> None:
+        if cpus < 0 or gpus < 0 or cpus + gpus == 0:
+            raise ConfigError(f"a job cannot need {cpus} cores and {gpus} GPUs")
+        ray: Any = sys.modules.get("ray")
+        self._joined_here = ray is None or not ray.is_initialized()
+        self._ray = connect(address) if self._joined_here else ray
+        self._needs = {"num_cpus": cpus, "num_gpus": gpus}
+        self._refuse_too_much()
+        self.width = width or MAX_TASKS
+        self._store, self._mark, self._shared_store = None, "", shared
+        if store is not None:
+            self._store = Path(os.path.abspath(store))
+            mark = incoming_folder(self._store) / f"seen-{secrets.token_hex(8)}"
+            mark.touch()
+            self._mark = str(mark)
+        self._running: set[Any] = set()
+        self._references: dict[str, Any] = {}  # of shared objects, by key
+        self._lock = threading.Lock()
+        self._stopped = False
+        how = {"max_retries": 0, "num_returns": "streaming", "scheduling_strategy": "SPREAD"}
+        self._task = self._ray.remote(**how, **self._needs)(inspect.unwrap(run_on_node))  # Ray must see a generator
+
+    def run(self, job: Job, on_event: OnEvent = lambda event: None) -> Any:
+        """Hand a job to the cluster, pass on its events, and bring its files home unless they are there already."""
+        order = NodeOrder(
+            job.function,
+            job.arguments,
+            job.folder,
+            self._mark,
+            self._shared_store,
+            os.getcwd(),
+            os.environ.get("HEEDFUL_DATA"),
+            versions(),
+        )
+        with self._lock:
+            if self._stopped:
+                raise StoppedError("the pool was stopped")
+            answers = self._task.remote(order, self._reference(job.shared))
+            self._running.add(answers)
+        try:
+            return self._follow(job, answers, on_event)
+        except self._ray.exceptions.RayTaskError as error:
+            cause = getattr(error, "cause", None) or error
+            raise WorkerDiedError(f"the job failed on its node: {type(cause).__name__}: {cause}") from error
+        except self._ray.exceptions.RayError as error:
+            if self._stopped:
+                raise StoppedError("the pool was stopped") from None
+            raise WorkerDiedError(f"the cluster lost it: {first_line(error)}", killed=True) from None
+        finally:
+            with self._lock:
+                self._running.discard(answers)
+
+    def stop(self) -> None:
+        """Cancel what is under way, and leave the cluster if it was joined for this pool."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            running = list(self._running)
+        for answers in running:
+            self._ray.cancel(answers, force=True)
+        if self._store is not None:
+            Path(self._mark).unlink(missing_ok=True)
+            with suppress(OSError):  # something is still arriving
+                Path(self._mark).parent.rmdir()
+        if self._joined_here:
+            self._ray.shutdown()
+
+    def about(self) -> dict[str, Any]:
+        """The cluster, and what each job takes of it."""
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        return {"on": "ray", "ray": self._ray.__version__, "nodes": len(nodes), "needs": self._needs}
+
+    def cores(self) -> int:
+        """The number of cores of the whole cluster."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def _follow(self, job: Job, answers: Any, on_event: OnEvent) -> Any:
+        home = Path(job.folder or ".")
+        with Arrival(home, self._store or home) as arrival:
+            for reference in answers:
+                kind, content = self._ray.get(reference)
+                if kind == "event":
+                    content.setdefault("model", job.name)
+                    on_event(content)
+                elif kind == "file":
+                    arrival.add(*content)
+                elif kind == "settle":
+                    arrival.settle()
+                elif kind == "error":
+                    raise content
+                else:
+                    return content
+        raise WorkerDiedError("the task ended without a result", killed=True)
+
+    def _reference(self, shared: Shared | None) -> list[Any]:
+        """A reference in a list, which the node can leave unfetched."""
+        if shared is None:
+            return []
+        if shared.key not in self._references:
+            self._references[shared.key] = self._ray.put(shared.value)
+        return [self._references[shared.key]]
+
+    def _refuse_too_much(self) -> None:
+        """Raise an error if no node has what a job needs, rather than wait for ever."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        wanted = {"CPU": self._needs["num_cpus"], "GPU": self._needs["num_gpus"]}
+        if not any(all(node.get(name, 0) >= amount for name, amount in wanted.items()) for node in nodes):
+            there = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
+            if self._joined_here:
+                self._ray.shutdown()
+            raise RunError(
+                f"no node of the cluster has {wanted['CPU']:g} cores and {wanted['GPU']:g} GPUs; they have {there}"
+            )
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """A job on its way to a node.
+
+    mark: a file of the driver's store, by which a node sees whether it shares the store. cwd, mirror: the driver's
+    working directory and its mirror of corpora, used where the node has them too. versions: those that must be equal.
+    """
+
+    function: str
+    arguments: Mapping[str, Any]
+    folder: str | None
+    mark: str
+    shared_store: bool | None
+    cwd: str
+    mirror: str | None
+    versions: Mapping[str, str]
+
+
+def run_on_node(order: NodeOrder, shared: list[Any]) -> Iterator[Answer]:
+    """Run one job on a node: its events, then its files where the store is not shared, then its result or error.
+
+    shared: at most one reference, fetched when the job calls `shared()`.
+    """
+    if difference := _version_difference(order.versions):
+        yield "error", RunError(difference)
+        return
+    if os.path.isdir(order.cwd):
+        os.chdir(order.cwd)
+    if order.mirror and "HEEDFUL_DATA" not in os.environ and os.path.isdir(order.mirror):
+        os.environ["HEEDFUL_DATA"] = order.mirror
+    yield "event", {"stage": f"on {platform.node()}", "pid": os.getpid()}
+    arguments, scratch = dict(order.arguments), None
+    if order.folder is not None:
+        folder = Path(order.folder)
+        if not (os.path.exists(order.mark) if order.shared_store is None else order.shared_store):
+            scratch = Path(tempfile.mkdtemp(prefix="heedful-"))
+            folder = scratch / folder.name
+        arguments["folder"] = str(folder)
+    try:
+        for kind, content in _answers(order.function, arguments, shared):
+            if kind == "done" and scratch is not None:
+                yield from (("file", piece) for piece in pieces(folder))
+                yield "settle", None
+            yield kind, content
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _answers(function: str, arguments: Mapping[str, Any], shared: list[Any]) -> Iterator[Answer]:
+    """Events of a job while it runs in a thread, then its result or error; other exceptions are raised."""
+    answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+
+    def fetch() -> Any:
+        import ray
+
+        return ray.get(shared[0])
+
+    def work() -> None:
+        try:
+            result = call(
+                function,
+                arguments,
+                report=lambda event: answers.put(("event", event)),
+                shared=fetch if shared else None,
+            )
+            answers.put(("done", result))
+        except HeedfulError as error:
+            answers.put(("error", error))
+        except BaseException as error:
+            answers.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        yield answer
+        if answer[0] != "event":
+            return
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """The versions of the packages that decide results, here.
+
+    >>> "torch" in versions()
+    True
+    """
+    return {name: metadata.version(name) for name in DECIDING}
+
+
+def _version_difference(wanted: Mapping[str, str]) -> str | None:
+    here = versions()
+    other = [
+        f"{f'{name} {here[name]}' if name in here else f'no {name}'} instead of {version}"
+        for name, version in wanted.items()
+        if here.get(name) != version
+    ]
+    return f"node {platform.node()} has {', '.join(other)}; results would not be the same" if other else None
 
 
 def connect(address: str | None) -> Any:
     """Ray, joined to the cluster at an address or at `RAY_ADDRESS`, else to one started on this machine alone.
 
-    Ray's own search is not asked: it hangs on what a cluster that has ended left behind, and takes other people's. No
-    statistics of its use are sent, and it has no dashboard.
+    Ray's own search for clusters is not used: it hangs on the remains of a cluster that has ended, and takes other
+    people's. No usage statistics are sent, and there is no dashboard.
     """
     address = address or os.environ.get("RAY_ADDRESS")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -26,81 +281,26 @@ def connect(address: str | None) -> Any:
             f"{address}: heedful joins a cluster rather than calling it from outside; run `ray start --address=…` on "
             "this machine, then give --address auto"
         )
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        quiet["_node_ip_address"] = "127.0.0.1"
-    else:
-        del quiet["include_dashboard"]
+        quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         ray.init(address=address or "local", **quiet)
     except (ConnectionError, TimeoutError, ValueError, RuntimeError) as error:
         if address is None:
-            raise RunError(f"Ray does not start: {in_words(error)}; see `ray status`") from None
+            raise RunError(f"Ray does not start: {first_line(error)}; see `ray status`") from None
         raise RunError(
-            f"no Ray cluster answers at {address}: {in_words(error)}; see `ray status`, and where the cluster asks for "
-            "a token, say RAY_AUTH_MODE=token here too"
+            f"no Ray cluster answers at {address}: {first_line(error)}; see `ray status`, and where the cluster asks "
+            "for a token, say RAY_AUTH_MODE=token here too"
         ) from None
     return ray
 
 
-def in_words(error: BaseException) -> str:
-    """The first sentence of what Ray says."""
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without a full stop.
+
+    >>> first_line(ValueError("no node.\\nIts log: …"))
+    'no node'
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(error).__name__
-
-
-S = TypeVar("S")
-P = TypeVar("P")
-R = TypeVar("R")
-
-
-def spread_on_ray(
-    function: Callable[[S, P], R],
-    shared: S,
-    pieces: Iterable[P],
-    *,
-    jobs: int | None,
-    address: str | None,
-    ahead: int,
-) -> Iterator[tuple[P, R]]:
-    """Each piece with `function(shared, piece)`, in order, one task of one CPU for each."""
-    ray, begun = _joined(address)
-    try:
-        width = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        common = ray.put((function, shared))
-        task = ray.remote(num_cpus=1, max_retries=3)(_apply)
-        waiting: deque[tuple[P, Any]] = deque()
-
-        def taken() -> tuple[P, R]:
-            piece, reference = waiting.popleft()
-            try:
-                return piece, ray.get(reference)
-            except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, HeedfulError):
-                    raise error.cause from None
-                raise
-            except ray.exceptions.RayError as error:
-                raise RunError(f"the Ray cluster gave up on a chunk: {in_words(error)}") from error
-
-        for piece in pieces:
-            waiting.append((piece, task.remote(common, piece)))
-            if len(waiting) >= ahead * width:
-                yield taken()
-        while waiting:
-            yield taken()
-    finally:
-        if begun:
-            ray.shutdown()
-
-
-def _apply(common: Any, piece: Any) -> Any:
-    function, shared = common
-    return function(shared, piece)
-
-
-def _joined(address: str | None) -> tuple[Any, bool]:
-    """Ray, and whether it was joined here: who has joined a cluster already stays in it."""
-    ray = sys.modules.get("ray")
-    if ray is not None and ray.is_initialized():
-        return ray, False
-    return connect(address), True

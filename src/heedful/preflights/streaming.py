@@ -21,8 +21,8 @@ from heedful.data.ragged import Ids
 from heedful.data.vocabulary import SPECIALS, Frequent, Vocabulary
 from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError
-from heedful.execution.parallel_map import Place, spread
-from heedful.execution.pool import OnProgress
+from heedful.execution.parallel_map import Place, parallel_map
+from heedful.execution.worker import OnEvent
 from heedful.models.lexicon import MOST, Cells, CountTable, Tally, table_of, together_of
 from heedful.preflights.chunk_counts import CountingPlan, CountSample, Left, Seen, count, see
 from heedful.preflights.information import PERMUTATIONS, informativeness
@@ -77,7 +77,7 @@ def run_streamed(
     *,
     permutations: int = PERMUTATIONS,
     words: int = 10,
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
 ) -> Preflight:
     """What `run_preflight` says, of files of any size. All their rows are counted: nothing is held out.
 
@@ -105,7 +105,7 @@ def run_streamed(
     return replace(said, statistics=replace(said.statistics, pairs=counted.pairs))
 
 
-def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnProgress = lambda line: None) -> Counted:
+def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnEvent = lambda line: None) -> Counted:
     """The count table and what else preflight needs, from two readings of the files."""
     rules = TokenRules(lower=settings.lower)
     try:
@@ -123,7 +123,7 @@ def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnProgress 
     sample = CountSample(np.empty(0, np.uint64), np.empty(0, np.int64), nothing, nothing)
     pairs, silent = 0, Left()
     report = _reporter(of, "counting", on_progress)
-    for chunk, part in spread(count, plan, chunks(of, settings.rows), **_workers(settings)):
+    for chunk, part in parallel_map(count, plan, chunks(of, settings.rows), **_workers(settings)):
         table.add(part.table)
         together.add(part.together)
         n_i += part.n_i
@@ -175,11 +175,11 @@ class _Seen:
         self.numerical += part.numerical
 
 
-def _see(of: Streamed, settings: Settings, rules: TokenRules, on_progress: OnProgress) -> _Seen:
+def _see(of: Streamed, settings: Settings, rules: TokenRules, on_progress: OnEvent) -> _Seen:
     room = max(ROOM, 2 * settings.max_types)
     seen = _Seen(Frequent(room), Frequent(room), Counter())
     report = _reporter(of, "reading words", on_progress)
-    for chunk, part in spread(see, CountingPlan(rules), chunks(of, settings.rows), **_workers(settings)):
+    for chunk, part in parallel_map(see, CountingPlan(rules), chunks(of, settings.rows), **_workers(settings)):
         seen.add(part, of)
         report(chunk.done)
     on_progress({"model": "reading words", "done": True})
@@ -237,7 +237,7 @@ def _workers(settings: Settings) -> dict[str, Any]:
     return {"jobs": settings.jobs, "on": settings.on, "address": settings.address}
 
 
-def _reporter(of: Streamed, stage: str, on_progress: OnProgress) -> Callable[[int], None]:
+def _reporter(of: Streamed, stage: str, on_progress: OnEvent) -> Callable[[int], None]:
     """Progress in megabytes; a packed file tells only roughly how much is left."""
     packed = 4 if of.path.suffix.lower() == ".gz" else 1
     total = max(1, of.size * packed >> 20)

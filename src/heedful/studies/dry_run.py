@@ -17,6 +17,7 @@ import numpy as np
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
+from heedful.execution.worker import Event
 from heedful.storage.serialization import content, digest
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs
 from heedful.studies.study import prepare_data

@@ -1,55 +1,50 @@
-"""One study of a sweep, carried out: the same code on this machine and on any node of a cluster."""
+"""One study of a sweep as a job: the same code in a worker of this machine and on a node of a cluster."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from heedful.config import StudyConfig
-from heedful.data.corpus import Corpus
-from heedful.data.parallel import ParallelCorpus
-from heedful.errors import HeedfulError
-from heedful.execution.pool import OnProgress
-from heedful.execution.worker import Report
-from heedful.reports.pages import write_report
+from heedful.errors import DataError, HeedfulError
+from heedful.execution.worker import OnEvent
+from heedful.storage.atomic_files import usable
 from heedful.storage.checksums import check, read_sealed
-from heedful.storage.serialization import content, digest, from_mapping
+from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.study import run_study
+from heedful.studies.training import train_model
 
 
-@dataclass(frozen=True)
-class StudyJob:
-    """A study to be carried out in a folder; it crosses to other processes as plain values."""
+def run_one_study(
+    *,
+    folder: str,
+    config: StudyConfig,
+    device: str = "cpu",
+    shared: Callable[[], Any] | None = None,
+    report: OnEvent = lambda event: None,
+) -> None:
+    """Train, record and measure one study on one thread of this process; a finished study is left alone.
 
-    folder: str
-    config: StudyConfig
-    device: str = "cpu"
-
-    @property
-    def name(self) -> str:
-        """The study's folder without what stands before it."""
-        return Path(self.folder).name
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"folder": self.folder, "config": content(self.config), "device": self.device}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> "StudyJob":
-        """The inverse of `to_dict`.
-
-        >>> order = StudyJob("runs/a", StudyConfig("sst"))
-        >>> StudyJob.from_dict(order.to_dict()) == order
-        True
-        """
-        return cls(plain["folder"], from_mapping(StudyConfig, plain["config"]), plain["device"])
+    shared: returns the data, and is called only where this machine does not have the file.
+    """
+    if finished_result(folder, config) is not None:
+        return
+    single_threaded()
+    run_study(
+        config,
+        folder,
+        corpus=None if shared is None or usable(Path(config.data), DataError).exists() else shared(),
+        device=device,
+        train=_train_here,
+        on_progress=report,
+        on_stage=lambda stage: report({"stage": stage}),
+    )
 
 
-def finished(folder: Path | str, config: StudyConfig) -> StudyResult | None:
-    """The result of a study that is finished, as it was written, and the one that was asked for; else None."""
+def finished_result(folder: Path | str, config: StudyConfig) -> StudyResult | None:
+    """The result of a study that is finished and undamaged, with these settings; else None."""
     run = RunDirectory(folder)
     try:
         check(run.result_path, read_sealed(run.manifest_path)["result"])
@@ -59,25 +54,8 @@ def finished(folder: Path | str, config: StudyConfig) -> StudyResult | None:
     return result if result.config_digest == digest(config) else None
 
 
-def carry_out(order: StudyJob, report: Report, *, corpus: Corpus | ParallelCorpus | None = None) -> None:
-    """Train, record, measure and write one study and its page, in this process and on one thread."""
-    if finished(order.folder, order.config) is None:
-        single_threaded()
-        run_study(
-            order.config,
-            order.folder,
-            corpus=corpus,
-            device=order.device,
-            train=_train_here,
-            on_progress=report,
-            on_stage=lambda stage: report({"stage": stage}),
-        )
-    report({"stage": "writing the report"})
-    write_report(Path(order.folder))
-
-
 def single_threaded() -> None:
-    """Let this thread's arithmetic use one core: sums in one order, whatever the machine."""
+    """Let this thread's arithmetic use one core: sums are in one order, whatever the machine."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -87,11 +65,9 @@ def single_threaded() -> None:
 
 
 def _train_here(
-    run: RunDirectory, specs: Sequence[ModelSpec], *, device: str, on_progress: OnProgress, **of_processes: Any
+    run: RunDirectory, specs: Sequence[ModelSpec], *, device: str, on_progress: OnEvent, **of_processes: Any
 ) -> None:
-    """What `execution.pool.train_all` does, without processes of its own."""
-    from heedful.studies.training import train_model
-
+    """What `studies.training.train_all` does, without processes of its own."""
     for spec in specs:
         train_model(run, spec, device=device, report=on_progress)
         on_progress({"model": spec.name, "done": True})

@@ -74,11 +74,16 @@ class Reference:
 
 
 class References:
-    """What a task says, one thing after the other."""
+    """What a task answers, one thing after the other."""
 
-    def __init__(self, lines: Iterator[Any]) -> None:
-        self.lines = lines
+    def __init__(self, answers: Iterator[Any]) -> None:
+        self.answers = answers
 
     def __iter__(self) -> Iterator[Reference]:
-        for line in self.lines:
-            yield Reference(lambda line=line: line)
+        try:
+            for answer in self.answers:
+                yield Reference(lambda answer=answer: answer)
+        except LostError:
+            raise
+        except Exception as error:
+            raise TaskError(error) from error

@@ -3,18 +3,18 @@
 import pytest
 
 from heedful.errors import RunError
-from heedful.sweeps import file_transfer as carrying
-from heedful.sweeps.file_transfer import Arrival, pieces
+from heedful.execution import file_transfer
+from heedful.execution.file_transfer import INCOMING, Arrival, clear_incoming, incoming_folder, pieces
 
 
 def test_what_was_sent_arrives(tmp_path, monkeypatch):
-    monkeypatch.setattr(carrying, "PIECE", 3)
+    monkeypatch.setattr(file_transfer, "PIECE", 3)
     source, home = tmp_path / "source", tmp_path / "home" / "study"
     for name, content in {"a.txt": b"", "models/x/b.bin": bytes(range(11)), ".lock": b"no"}.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(content)
     (source / "link").symlink_to("/etc/passwd")
-    with Arrival(home) as arrival:
+    with Arrival(home, tmp_path) as arrival:
         for name, piece in pieces(source):
             arrival.add(name, piece)
         assert not home.exists()
@@ -28,7 +28,7 @@ def test_what_was_set_aside_stays(tmp_path):
     (home / "data").mkdir(parents=True)
     for name in ("train.parquet", "train.parquet.damaged-1"):
         (home / "data" / name).write_bytes(b"old")
-    with Arrival(home) as arrival:
+    with Arrival(home, tmp_path) as arrival:
         arrival.add("data/train.parquet", b"new")
         arrival.settle()
     assert (home / "data" / "train.parquet").read_bytes() == b"new"
@@ -39,19 +39,38 @@ def test_a_broken_off_arrival_leaves_what_was_there(tmp_path):
     home = tmp_path / "study"
     home.mkdir()
     (home / "a.txt").write_text("old")
-    with Arrival(home) as arrival:
+    with Arrival(home, tmp_path) as arrival:
         arrival.add("a.txt", b"new")
     assert (home / "a.txt").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
-    with Arrival(home) as arrival:
+    assert sorted(path.name for path in tmp_path.iterdir()) == [INCOMING, "study"]
+    assert list((tmp_path / INCOMING).iterdir()) == []
+    with Arrival(home, tmp_path) as arrival:
         arrival.add("b.txt", b"new")
         arrival.settle()
     assert [path.name for path in home.iterdir()] == ["b.txt"]
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [INCOMING, "study"]
+    assert list((tmp_path / INCOMING).iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "", "a\\b", "a\0b"])
 def test_names_cannot_leave_the_folder(name, tmp_path):
-    with pytest.raises(RunError, match="is no name of a file within a run"), Arrival(tmp_path / "study") as arrival:
+    with Arrival(tmp_path / "study", tmp_path) as arrival, pytest.raises(RunError, match="is not the name of a file"):
         arrival.add(name, b"x")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.rglob("*")] == [INCOMING]
+
+
+def test_only_our_own_folder_is_ever_cleared_and_no_link_is_followed(tmp_path):
+    other = tmp_path / "other"
+    (other / "data").mkdir(parents=True)
+    store = tmp_path / "store"
+    arriving = incoming_folder(store) / "abc"
+    arriving.mkdir()
+    (arriving / "link").symlink_to(other)
+    (store / ".hidden").mkdir()
+    clear_incoming(store)
+    assert [path.name for path in store.iterdir()] == [".hidden"]
+    (store / INCOMING).symlink_to(other)
+    clear_incoming(store)
+    assert (other / "data").is_dir()
+    with pytest.raises(RunError, match="is a symbolic link"):
+        incoming_folder(store)

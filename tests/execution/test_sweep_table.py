@@ -2,7 +2,8 @@
 
 import pytest
 
-from heedful.sweeps.board import Board, Event, watch
+from heedful.execution.progress import SweepTable, show_sweep
+from heedful.execution.worker import Event
 from tests.terminal import at_a_terminal, last_frame, plainly
 
 AXES = ("model.projection", "model.scale")
@@ -14,7 +15,9 @@ def place(i: int) -> tuple[str, str]:
 
 
 def of(kind, i, **more) -> Event:
-    return Event(kind, f"sst-{i}", place(i), **more)
+    line = more.pop("line", {})
+    state = {} if kind == "progress" else {"state": kind, "figures": "", "error": ""}
+    return {"study": f"sst-{i}", "place": place(i), "attempt": 1, **state, **line, **more}
 
 
 SWEEP = (
@@ -35,7 +38,7 @@ SWEEP = (
 
 def frame(monkeypatch, capsys, events, **size) -> tuple[str, list[str]]:
     at_a_terminal(monkeypatch, **size)
-    with watch(AXES) as on_event:
+    with show_sweep(AXES) as on_event:
         for event in events:
             on_event(event)
     written = capsys.readouterr().err
@@ -87,17 +90,17 @@ def test_one_study(monkeypatch, capsys):
 
 
 def test_a_study_keeps_the_time_it_took(monkeypatch):
-    board, clock = Board(AXES), iter([100.0, 107.0])
-    monkeypatch.setattr("heedful.sweeps.board.time.monotonic", lambda: next(clock))
-    board.hear(of("started", 1))
-    board.hear(of("finished", 1, figures="accuracy 90.0%"))
+    table, clock = SweepTable(AXES), iter([100.0, 107.0])
+    monkeypatch.setattr("heedful.execution.progress.time.monotonic", lambda: next(clock))
+    table.update(of("started", 1))
+    table.update(of("finished", 1, figures="accuracy 90.0%"))
     monkeypatch.undo()
-    row = board.rows["sst-1"]
-    assert (row.state, row.doing, row.ended - row.began) == ("finished", "accuracy 90.0%", 7.0)
+    row = table.rows["sst-1"]
+    assert (row.state, row.doing, row.ended - row.started) == ("finished", "accuracy 90.0%", 7.0)
 
 
 def test_lines_elsewhere(capsys):
-    with watch(AXES) as on_event:
+    with show_sweep(AXES) as on_event:
         for event in (*SWEEP, of("finished", 1, figures="accuracy 90.0%")):
             on_event(event)
     assert capsys.readouterr().err.splitlines() == [
