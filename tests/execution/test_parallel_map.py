@@ -58,3 +58,12 @@ def test_on_ray():
         [sys.executable, "-c", RAY], env=even, capture_output=True, text=True, timeout=240, check=False
     )
     assert ran.stdout.strip().endswith("as told"), ran.stderr[-2000:]
+
+
+def test_a_script_needs_no_guard(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from heedful.execution.parallel_map import parallel_map\nprint(list(parallel_map(pow, 2, [3, 4], jobs=2)))\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[(3, 8), (4, 16)]\n"

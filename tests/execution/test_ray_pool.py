@@ -36,7 +36,7 @@ def order(job, tmp_path, monkeypatch):
     def make(function=job.function, arguments=job.arguments, **changes) -> NodeOrder:
         settings = {"mark": str(tmp_path / "mark"), "shared_store": None, "cwd": str(tmp_path / "store")}
         settings |= {"mirror": str(tmp_path / "mirror"), "versions": versions()}
-        return NodeOrder(function, arguments, job.folder, **(settings | changes))
+        return NodeOrder(Job("study", function, arguments, job.folder), **(settings | changes))
 
     return make
 

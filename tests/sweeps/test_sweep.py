@@ -155,7 +155,7 @@ def test_a_fault_of_the_backend_stops_the_others_and_they_are_not_tried_again(tm
     assert backend.stopped
     assert sorted(backend.attempts) == sorted(NAMES[:2])
     assert not {event.get("state") for event in events} & {"retry", "failed", "finished"}
-    with pytest.raises(RunError, match=r"result\.json: no such file; the sweep has not come to an end"):
+    with pytest.raises(RunError, match=r"result\.json: no such file; the sweep is not finished"):
         SweepResult.load(tmp_path / "out" / "result.json")
 
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -70,16 +70,8 @@ class RayPool:
 
     def run(self, job: Job, on_event: OnEvent = lambda event: None) -> Any:
         """Hand a job to the cluster, pass on its events, and bring its files home unless they are there already."""
-        order = NodeOrder(
-            job.function,
-            job.arguments,
-            job.folder,
-            self._mark,
-            self._shared_store,
-            os.getcwd(),
-            os.environ.get("HEEDFUL_DATA"),
-            versions(),
-        )
+        sent, mirror = replace(job, shared=None), os.environ.get("HEEDFUL_DATA")
+        order = NodeOrder(sent, self._mark, self._shared_store, os.getcwd(), mirror, versions())
         with self._lock:
             if self._stopped:
                 raise StoppedError("the pool was stopped")
@@ -170,9 +162,7 @@ class NodeOrder:
     working directory and its mirror of corpora, used where the node has them too. versions: those that must be equal.
     """
 
-    function: str
-    arguments: Mapping[str, Any]
-    folder: str | None
+    job: Job
     mark: str
     shared_store: bool | None
     cwd: str
@@ -193,15 +183,15 @@ def run_on_node(order: NodeOrder, shared: list[Any]) -> Iterator[Answer]:
     if order.mirror and "HEEDFUL_DATA" not in os.environ and os.path.isdir(order.mirror):
         os.environ["HEEDFUL_DATA"] = order.mirror
     yield "event", {"stage": f"on {platform.node()}", "pid": os.getpid()}
-    arguments, scratch = dict(order.arguments), None
-    if order.folder is not None:
-        folder = Path(order.folder)
+    arguments, scratch = dict(order.job.arguments), None
+    if order.job.folder is not None:
+        folder = Path(order.job.folder)
         if not (os.path.exists(order.mark) if order.shared_store is None else order.shared_store):
             scratch = Path(tempfile.mkdtemp(prefix="heedful-"))
             folder = scratch / folder.name
         arguments["folder"] = str(folder)
     try:
-        for kind, content in _answers(order.function, arguments, shared):
+        for kind, content in _answers(order.job.function, arguments, shared):
             if kind == "done" and scratch is not None:
                 yield from (("file", piece) for piece in pieces(folder))
                 yield "settle", None

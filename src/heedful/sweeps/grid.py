@@ -1,4 +1,4 @@
-"""A grid of studies: one table of settings they share, and lists of those in which they differ."""
+"""The grid of a sweep: settings that all its studies share, and axes of settings in which they differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -14,14 +14,14 @@ from heedful.storage.atomic_files import usable
 from heedful.storage.serialization import content, digest, from_mapping, read_toml
 
 TABLES = ("base", "grid")
-MOST = 10_000  # studies in one grid
-_PRESET = ("data", "budget", "task", "target")  # these choose the preset that the others change
+MAX_STUDIES = 10_000  # in one grid
+_PRESET = ("data", "budget", "task", "target")  # settings that choose the preset; the others change it
 _DIGEST_LETTERS = 12
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One setting, or a table of settings, and the values it takes, as they are written for people."""
+    """A setting, or a table of settings, and the values it takes, as shown to people."""
 
     name: str
     values: tuple[str, ...]
@@ -29,7 +29,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One study of a grid: where it stands on each axis, and everything that decides its result."""
+    """One study of a grid: its value on each axis, and the whole config."""
 
     place: tuple[str, ...]
     config: StudyConfig
@@ -42,13 +42,13 @@ class GridPoint:
         'reviews'
         """
         name = Path(self.config.data).name.split(".")[0].replace(":", "-")
-        kept = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:60]
-        return f"{kept or 'study'}-{digest(self.config)[:_DIGEST_LETTERS]}"
+        safe = "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:60]
+        return f"{safe or 'study'}-{digest(self.config)[:_DIGEST_LETTERS]}"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes of a sweep and all its studies, in the order of the last axis first."""
+    """The axes of a sweep and all its studies; the last axis varies fastest."""
 
     axes: tuple[Axis, ...]
     points: tuple[GridPoint, ...]
@@ -79,22 +79,22 @@ def grid_of(mapping: Mapping[str, Any], *, where: str = "grid") -> Grid:
             raise ConfigError(f"{where}: {name} must be a table, [{name}]")
     base = _flat(mapping.get("base", {}))
     axes = _axes(mapping.get("grid", {}), where)
-    _refuse_twice(base, axes, where)
+    _refuse_overlap(base, axes, where)
     size = 1
     for _, values in axes:
         size *= len(values)
-    if size > MOST:
-        raise ConfigError(f"{where}: {size:,} studies; a grid has {MOST:,} at most")
+    if size > MAX_STUDIES:
+        raise ConfigError(f"{where}: {size:,} studies; a grid has {MAX_STUDIES:,} at most")
     points = []
-    for chosen in product(*(values for _, values in axes)):
+    for combination in product(*(values for _, values in axes)):
         settings = dict(base)
-        for (name, _), value in zip(axes, chosen, strict=True):
+        for (name, _), value in zip(axes, combination, strict=True):
             settings |= _flat({name: value})
-        place = tuple(_said(value) for value in chosen)
-        at = ", ".join(f"{name} = {word}" for (name, _), word in zip(axes, place, strict=True))
+        place = tuple(_label(value) for value in combination)
+        at = ", ".join(f"{name} = {label}" for (name, _), label in zip(axes, place, strict=True))
         points.append(GridPoint(place, _config(settings, f"{where} ({at})" if at else where)))
-    _refuse_same(points, where)
-    return Grid(tuple(Axis(name, tuple(_said(v) for v in values)) for name, values in axes), tuple(points))
+    _refuse_duplicates(points, where)
+    return Grid(tuple(Axis(name, tuple(_label(v) for v in values)) for name, values in axes), tuple(points))
 
 
 def _axes(table: Mapping[str, Any], where: str) -> list[tuple[str, list[Any]]]:
@@ -118,7 +118,7 @@ def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _config(settings: Mapping[str, Any], where: str) -> StudyConfig:
-    """The preset that the settings choose, with the others changed."""
+    """The preset that the settings choose, changed by the other settings."""
     for name in settings:
         _check(name, where)
     if "data" not in settings:
@@ -145,7 +145,7 @@ def _config(settings: Mapping[str, Any], where: str) -> StudyConfig:
 
 
 def _with_steps(preset: StudyConfig, settings: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """All settings; where only the length of a training changes, its evaluations go along."""
+    """All settings; where only the length of a training changes, its evaluation steps change with it."""
     trainings: dict[str, TrainConfig] = {"train": preset.train, "proxy.train": preset.proxy.train}
     for name, value in settings.items():
         table, _, last = name.rpartition(".")
@@ -163,7 +163,7 @@ def _with_steps(preset: StudyConfig, settings: Mapping[str, Any], where: str) ->
 
 
 def _check(name: str, where: str) -> None:
-    """Refuse a dotted name that is no setting."""
+    """Raise an error for a dotted name that is not a setting."""
     kind: Any = StudyConfig
     parts = name.split(".")
     for i, part in enumerate(parts):
@@ -177,7 +177,7 @@ def _check(name: str, where: str) -> None:
 
 
 def _names(kind: Any, before: str = "") -> list[str]:
-    """Every setting by its dotted name."""
+    """The dotted names of all settings."""
     names = []
     hints = get_type_hints(kind)
     for f in fields(kind):
@@ -200,7 +200,7 @@ def _put(plain: dict[str, Any], name: str, value: Any) -> None:
     plain[last] = value
 
 
-def _refuse_twice(base: Mapping[str, Any], axes: Sequence[tuple[str, Any]], where: str) -> None:
+def _refuse_overlap(base: Mapping[str, Any], axes: Sequence[tuple[str, Any]], where: str) -> None:
     names = [name for name, _ in axes]
     for name in names:
         others = [other for other in names if other != name]
@@ -210,7 +210,7 @@ def _refuse_twice(base: Mapping[str, Any], axes: Sequence[tuple[str, Any]], wher
             raise ConfigError(f"{where}: {name!r} is in [base] and in [grid]; leave it out of one")
 
 
-def _refuse_same(points: Sequence[GridPoint], where: str) -> None:
+def _refuse_duplicates(points: Sequence[GridPoint], where: str) -> None:
     seen: dict[str, GridPoint] = {}
     for point in points:
         other = seen.setdefault(digest(point.config), point)
@@ -219,16 +219,16 @@ def _refuse_same(points: Sequence[GridPoint], where: str) -> None:
             raise ConfigError(f"{where}: {both} are the same study; leave one out")
 
 
-def _said(value: Any) -> str:
-    """A value of an axis, for people.
+def _label(value: Any) -> str:
+    """A value of an axis as shown to people.
 
-    >>> _said({"projection": "sparsegen", "projection_parameter": 0.5}), _said([0, 1])
+    >>> _label({"projection": "sparsegen", "projection_parameter": 0.5}), _label([0, 1])
     ('projection sparsegen, projection_parameter 0.5', '0, 1')
     """
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_said(inner)}" for name, inner in _flat(value).items())
+        return ", ".join(f"{name} {_label(inner)}" for name, inner in _flat(value).items())
     if isinstance(value, list | tuple):
-        return ", ".join(_said(inner) for inner in value)
+        return ", ".join(_label(inner) for inner in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

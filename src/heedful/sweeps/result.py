@@ -1,4 +1,4 @@
-"""What a sweep came to: every study of the grid with its main figures, or with the reason why it has none."""
+"""The result of a sweep: the main figures of every study of the grid, or why it failed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,11 @@ from heedful.sweeps.grid import Axis
 
 State = Literal["finished", "failed"]
 FORMAT = 1
-GRID, STUDIES, SWEEP_RESULT = "grid.toml", "studies", "result.json"  # what stands in a sweep's folder
+GRID, STUDIES, SWEEP_RESULT = "grid.toml", "studies", "result.json"  # in a sweep's folder
 
 
 def is_sweep(folder: Path) -> bool:
-    """Whether a folder is a sweep's.
+    """Whether a folder holds a sweep.
 
     >>> is_sweep(Path("no/such/folder"))
     False
@@ -30,7 +30,7 @@ def is_sweep(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class SweepFigure:
-    """One main figure of a study; random, shuffle: what the two kinds of chance give, where it is an agreement."""
+    """A main figure of a study; random, shuffle: its two chance levels, where it is an agreement."""
 
     name: str
     convention: str
@@ -40,7 +40,7 @@ class SweepFigure:
 
     @property
     def key(self) -> str:
-        """The figure's column in tables.
+        """The name of the figure's column in tables.
 
         >>> SweepFigure("A(alpha,beta)", "cross", Estimate(0.5, 0.4, 0.6, 9)).key
         'A(alpha,beta) cross'
@@ -50,7 +50,7 @@ class SweepFigure:
 
 @dataclass(frozen=True)
 class SweepStudy:
-    """One study: its folder below the sweep's, its place on the axes, and its figures or what went wrong."""
+    """A study of a sweep: its folder, its values on the axes, and its figures or its error."""
 
     folder: str
     place: tuple[str, ...]
@@ -67,7 +67,7 @@ class SweepStudy:
 
 @dataclass(frozen=True)
 class SweepResult(Stored, Tabular):
-    """Everything a sweep found, in the order of its grid; `result.json` is this and nothing else."""
+    """All studies of a sweep in the order of its grid; stored as `result.json`."""
 
     axes: tuple[Axis, ...]
     studies: tuple[SweepStudy, ...]
@@ -80,15 +80,15 @@ class SweepResult(Stored, Tabular):
 
     @property
     def failed(self) -> tuple[SweepStudy, ...]:
-        """The studies that came to nothing."""
+        """The studies that failed."""
         return tuple(study for study in self.studies if study.state == "failed")
 
     def figure_keys(self) -> list[str]:
-        """The names of all figures, in the order of the studies that have them."""
+        """The names of all figures, in the order of their first study."""
         return list(dict.fromkeys(figure.key for study in self.studies for figure in study.figures))
 
     def to_arrow(self) -> pa.Table:
-        """One row per study: where it stands, its state, and every figure with its interval."""
+        """One row per study: its values on the axes, its state, and every figure with its interval."""
         keys = self.figure_keys()
         schema = {axis.name: pa.string() for axis in self.axes}
         schema |= dict.fromkeys(("study", "state", "error", "verdict"), pa.string())
@@ -100,7 +100,7 @@ class SweepResult(Stored, Tabular):
     def load(cls, path: Path | str) -> "SweepResult":
         """Read what `save` wrote."""
         if not usable(Path(path)).exists():
-            raise RunError(f"{path}: no such file; the sweep has not come to an end")
+            raise RunError(f"{path}: no such file; the sweep is not finished")
         return super().load(path)
 
     def _row(self, study: SweepStudy, keys: list[str]) -> dict[str, Any]:
@@ -108,13 +108,13 @@ class SweepResult(Stored, Tabular):
         row |= {"study": study.folder, "state": study.state, "error": study.error, "verdict": study.verdict}
         for key in keys:
             if (figure := study.figure(key)) is not None:
-                found = figure.estimate
-                row |= {key: found.value, f"{key} low": found.low, f"{key} high": found.high}
+                estimate = figure.estimate
+                row |= {key: estimate.value, f"{key} low": estimate.low, f"{key} high": estimate.high}
         return row
 
 
 def main_figures(result: StudyResult) -> tuple[SweepFigure, ...]:
-    """Accuracy at the end, entropy of attention, alignment error where there is gold, and every agreement."""
+    """Final accuracy, entropy of attention, alignment error where there is a gold standard, and every agreement."""
     figures = [SweepFigure("accuracy", "", result.xi_final), SweepFigure("entropy", "", result.entropy_final)]
     if result.alignment is not None:
         figures.append(SweepFigure("alignment error", "", result.alignment.trained, random=result.alignment.chance))
