@@ -92,8 +92,8 @@ def run_jobs(
     as locks. backend: where jobs run, instead of a pool that is started for them; a failure stops it. A job whose
     worker was killed runs once more, on another.
 
-    >>> run_jobs([Job("sum", "jobs:add", {"a": 1, "b": 2})])          # doctest: +SKIP
-    {'sum': 3}
+    >>> run_jobs([Job("power", "heedful.execution.parallel_map:apply", {"chunk": 3}, shared=Shared((pow, 2)))])
+    {'power': 8}
     """
     if not jobs:
         return {}
