@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from heedful.errors import ConfigError
 from heedful.storage.serialization import LATER, coerce, hints_of, known, short
@@ -15,6 +15,8 @@ AttentionMode = Literal["learned", "uniform", "frozen", "only"]
 BudgetName = Literal["smoke", "quick", "paper"]
 TaskName = Literal["classification", "translation"]
 OptimiserName = Literal["adam", "adagrad"]
+
+BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 
 T = TypeVar("T")
 

@@ -5,31 +5,34 @@ from pathlib import Path
 import pytest
 
 from heedful.execution.worker import call
-from heedful.papers import units
+from heedful.papers import reproduction
+from heedful.papers.experiment import Workspace
 from heedful.papers.reproduction import reproduce
-from heedful.studies import training
 
 
 class Reproduced:
-    """Where a paper's results and long work lie."""
+    """A paper's results and its workspace."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, paper: str, folder: Path) -> None:
         self.results, self.work = folder / "results", folder / "work"
+        self.workspace = Workspace("smoke", self.work / paper / "smoke")
 
 
-def _here(jobs, *, workers=None, on_event=lambda event: None, inherit=(), backend=None):
-    """What workers do, in this process; workers themselves are tested with studies and with the other papers."""
+def run_here(jobs, *, workers=None, on_event=lambda event: None, inherit=(), backend=None):
+    """What `run_jobs` does, in this process; workers are tested with studies and with the other papers."""
+    results = {}
     for job in jobs:
-        call(job.function, job.arguments, report=lambda event, name=job.name: on_event({"model": name, **event}))
+        results[job.name] = call(job.function, job.arguments, report=on_event)
+        on_event({"model": job.name, "done": True})
+    return results
 
 
 def _smoke(paper: str, folder: Path, *, workers: bool = False) -> Reproduced:
     """workers: whether each of the many short studies and experiments has a process, which imports everything anew."""
-    made = Reproduced(folder)
+    made = Reproduced(paper, folder)
     with pytest.MonkeyPatch.context() as patch:
         if not workers:
-            patch.setattr(training, "run_jobs", _here)
-            patch.setattr(units, "run_jobs", _here)
+            patch.setattr(reproduction, "run_jobs", run_here)
         reproduce(paper, budget="smoke", results=made.results, work=made.work, jobs=1, device="cpu")
     return made
 

@@ -7,12 +7,12 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.vocabulary import BOS, EOS, UNK, Vocabulary
 from heedful.errors import DataError
 from heedful.papers.meister2021 import data as jain_wallace
-from heedful.papers.meister2021.data import RULES, Rules, prepare, word_vectors, words
+from heedful.papers.meister2021.data import RULES, Rules, encode_corpus, word_vectors, words
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch):
-    """`prepare("tiny")` of texts of 1 to 12 words under rules of one's own."""
+    """`encode_corpus("tiny")` of texts of 1 to 12 words under rules of one's own."""
 
     def of(rules: Rules, **limits):
         texts = tuple(" ".join(f"w{'abcdefghijkl'[k]}" for k in range(n)) for n in range(1, 13))
@@ -20,7 +20,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch):
         corpus = Corpus("tiny", ("a", "b"), split, split, split, decisions=("as it came",))
         monkeypatch.setattr(jain_wallace, "open_data", lambda name: corpus)
         monkeypatch.setitem(RULES, "tiny", rules)
-        return prepare.__wrapped__("tiny", **limits)
+        return encode_corpus.__wrapped__("tiny", **limits)
 
     return of
 
@@ -43,12 +43,12 @@ def test_numbers_can_be_kept():
 
 
 def test_sst_has_exactly_the_published_sizes(mirror):
-    encoded = prepare("sst")
+    encoded = encode_corpus("sst")
     assert (len(encoded.train), len(encoded.validation), len(encoded.test)) == (6355, 821, 1725)
 
 
 def test_20news_is_near_the_published_sizes(mirror):
-    encoded = prepare("20news-sport")
+    encoded = encode_corpus("20news-sport")
     assert abs(len(encoded.train) + len(encoded.validation) - 1426) < 60
     assert abs(len(encoded.test) - 334) < 60
     assert encoded.train.lengths.min() > 6
@@ -89,14 +89,14 @@ def test_samples_are_stated(tiny):
 
 
 def test_it_is_the_same_again():
-    first, second = (prepare.__wrapped__("polarity", 30, 10) for _ in range(2))
+    first, second = (encode_corpus.__wrapped__("polarity", 30, 10) for _ in range(2))
     assert np.array_equal(first.train.ids, second.train.ids)
     assert first.vocabulary == second.vocabulary
 
 
 def test_sentence_pairs_are_refused():
     with pytest.raises(DataError, match="copy-permutation holds sentence pairs"):
-        prepare.__wrapped__("copy-permutation")
+        encode_corpus.__wrapped__("copy-permutation")
 
 
 def test_word_vectors_are_those_of_the_words(mirror):

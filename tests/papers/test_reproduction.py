@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
 from heedful.papers import reproduction as module
+from heedful.papers.experiment import Workspace, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
 from heedful.papers.results import Result, place
+from heedful.papers.snell2021.config import study_of
+from heedful.storage.locks import held
 from heedful.storage.serialization import content, digest
 from tests.papers.conftest import Reproduced
 
@@ -44,7 +49,7 @@ def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduc
     again = reproduce(
         "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_stage=stages.append
     )
-    assert stages == [result.title for result in again]  # neither studies nor pieces were computed
+    assert stages == [result.title for result in again]  # neither studies nor units were computed
     for result in again:
         before = Result.load(place(reproduced.results, "snell2021", "smoke", result.experiment))
         assert digest(result.finding) == digest(before.finding)
@@ -67,6 +72,54 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert len(list(units.glob("*.json"))) == 6
     assert Result.load(place(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
+
+
+def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: Reproduced, tmp_path: Path):
+    shutil.copytree(reproduced.work, tmp_path / "work")
+    made = Reproduced("snell2021", tmp_path)
+    damaged, other = (made.workspace.study(study_of(data, "smoke")) for data in ("polarity", "rotten-tomatoes"))
+    before = {path: path.stat().st_mtime_ns for path in other.root.rglob("*") if path.is_file()}
+    result, weights = damaged.result_path.read_bytes(), next(damaged.root.glob("models/uniform-0/checkpoints/*/*"))
+    weights.write_bytes(weights.read_bytes()[:-1])
+    events: list[dict] = []
+    again = reproduce(
+        "snell2021",
+        ["table2", "table3"],
+        budget="smoke",
+        results=made.results,
+        work=made.work,
+        jobs=1,
+        device="cpu",
+        on_progress=events.append,
+    )
+    notices = [event["notice"] for event in events if "notice" in event]
+    assert len(notices) == 1
+    assert f"{weights} was damaged" in notices[0]
+    assert {event["model"] for event in events if event.get("done")} == {"polarity uniform-0", damaged.root.name}
+    assert damaged.result_path.read_bytes() == result
+    assert {path: path.stat().st_mtime_ns for path in other.root.rglob("*") if path.is_file()} == before
+    for one in again:
+        stored = Result.load(place(reproduced.results, "snell2021", "smoke", one.experiment))
+        assert digest(one.finding) == digest(stored.finding)
+
+
+def test_a_study_in_use_is_refused(tmp_path: Path):
+    config = study_of("polarity", "smoke")
+    folder = Workspace("smoke", tmp_path / "snell2021" / "smoke").root / study_folder(config)
+    with held(folder), pytest.raises(RunError, match="is in use by process"):
+        reproduce("snell2021", ["figure2"], budget="smoke", results=tmp_path / "results", work=tmp_path)
+
+
+def test_what_experiments_need_does_not_depend_on_the_workspace():
+    for key in KEYS:
+        for experiment in paper(key).experiments:
+            for budget in BUDGETS:
+                needs = experiment.needs(budget)
+                units = [*needs.units]
+                assert len({unit.name for unit in units}) == len({unit.file for unit in units})
+                for unit in units:
+                    json.dumps(unit.arguments)
+                    assert not any(Path(unit.arguments[name]).is_absolute() for name in unit.paths)
 
 
 def test_committed_results_still_stand():
@@ -148,5 +201,5 @@ def test_a_damaged_result_is_named(tmp_path: Path):
 @pytest.mark.parametrize("key", KEYS)
 def test_settings_of_every_budget_have_a_digest(key: str):
     for experiment in paper(key).experiments:
-        digests = {budget: experiment.digest(budget) for budget in ("smoke", "quick", "paper")}
+        digests = {budget: experiment.digest(budget) for budget in BUDGETS}
         assert all(len(digest) == 64 for digest in digests.values())

@@ -9,22 +9,24 @@ from heedful.config import TranslatorConfig
 from heedful.data.batching import Batch, copying_batches
 from heedful.data.synthetic.tasks import stream_numbers
 from heedful.data.vocabulary import BOS, EOS
-from heedful.errors import ConfigError
+from heedful.errors import ConfigError, DamagedError
 from heedful.metrics.agreement import agreement
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.experiment import Workspace
 from heedful.papers.published import published_table
+from heedful.papers.reproduction import paper, prepare
 from heedful.papers.results import Result, place
-from heedful.papers.snell2021 import figures as learning
-from heedful.papers.snell2021 import figures as trends
-from heedful.papers.snell2021 import models as copying
-from heedful.papers.snell2021 import models as keyword
-from heedful.papers.snell2021 import models as linear
-from heedful.papers.snell2021 import tables as agreements
-from heedful.papers.snell2021 import theory as worked
-from heedful.papers.snell2021.config import SnellCorpus, corpora, study_of
-from heedful.papers.snell2021.figures import _from_peak
-from heedful.papers.snell2021.tables import FORMS, measured, statistics
+from heedful.papers.snell2021 import figures, models, tables, theory
+from heedful.papers.snell2021.config import (
+    COPYING_BUDGETS,
+    KEYWORD_BUDGETS,
+    LINEAR_BUDGETS,
+    SnellCorpus,
+    corpora,
+    study_of,
+)
+from heedful.papers.snell2021.tables import FORMS, agreement_unit, measured, statistics
+from heedful.papers.units import UNITS
 from heedful.studies.analysis import Recordings
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
@@ -36,12 +38,8 @@ CPU = torch.device("cpu")
 ANYWHERE = Workspace("smoke", Path("nowhere"))
 
 
-def lab(reproduced: Reproduced) -> Workspace:
-    return Workspace("smoke", reproduced.work / "snell2021" / "smoke", device="cpu")
-
-
 def test_figure_1_from_its_own_table():
-    finding = worked.find_figure1(ANYWHERE)
+    finding = theory.find_figure1(ANYWHERE)
     assert finding.value("Trans(movie|Film)").value == pytest.approx(20 / 53)
     others = 13 / 358 + 8 / 202 + 3 / 84
     assert finding.value("alpha(movie, Film)").value == pytest.approx((20 / 53) / (20 / 53 + others))
@@ -51,11 +49,11 @@ def test_figure_1_from_its_own_table():
 
 
 def test_figures_4_5_and_8():
-    for find in (worked.find_figure4, worked.find_figure8):
+    for find in (theory.find_figure4, theory.find_figure8):
         finding = find(ANYWHERE)
         assert finding.value("spread of alpha").value == 0
         assert set(np.unique(finding.figures[0].panels[3].matrix)) == {0.25}
-    polarity = worked.find_figure5(ANYWHERE).figures[0].panels[2].matrix
+    polarity = theory.find_figure5(ANYWHERE).figures[0].panels[2].matrix
     assert polarity == ((0.0, 1.0), (1.0, 0.0), (0.5, 0.5))
 
 
@@ -69,22 +67,22 @@ def test_copying_batches_are_the_stream_with_its_ends():
 
 
 def test_a_learning_curve_is_the_same_again_and_ends_where_it_is_learned(monkeypatch: pytest.MonkeyPatch):
-    sizes = copying.COPYING_BUDGETS["smoke"]
-    arguments = copying.curve_unit("copy-vocab", 1, sizes).arguments
+    sizes = COPYING_BUDGETS["smoke"]
+    arguments = models.curve_unit("copy-vocab", 1, sizes).arguments
 
     def curve():
-        return copying.learning_curve(**arguments, device=CPU, report=lambda line: None)
+        return models.learning_curve(**arguments, device=CPU, report=lambda line: None)
 
     first = curve()
     assert curve() == first
     assert first["steps"] == [0, 2, 4]
     assert first["learned"] is None
-    monkeypatch.setattr(copying, "LEARNED", first["accuracy"][0])
+    monkeypatch.setattr(models, "LEARNED", first["accuracy"][0])
     assert curve() == {"steps": [0], "accuracy": first["accuracy"][:1], "learned": 0}
 
 
 def test_heads_differ_and_the_rest_does_not():
-    one, two = copying.build_model(TINY, 44, 3, [7]), copying.build_model(TINY, 44, 3, [8, 7])
+    one, two = models.build_model(TINY, 44, 3, [7]), models.build_model(TINY, 44, 3, [8, 7])
     weights = {name: (dict(one.state_dict())[name], dict(two.state_dict())[name]) for name in one.state_dict()}
     for name, (a, b) in weights.items():
         assert torch.equal(a, b) != name.startswith("scorer."), name
@@ -93,14 +91,14 @@ def test_heads_differ_and_the_rest_does_not():
 
 def test_censored_times():
     fast, slow = [{"learned": t} for t in (40, 50, 50, 60, 60)], [{"learned": t} for t in (200, None, None, None, 300)]
-    assert copying.median_time(fast) == 50
-    assert np.isnan(copying.median_time(slow))
-    assert copying.share_learned(slow).value == 0.4
-    z, p = copying.slower(slow, fast, 350)
+    assert models.median_time(fast) == 50
+    assert np.isnan(models.median_time(slow))
+    assert models.share_learned(slow).value == 0.4
+    z, p = models.slower(slow, fast, 350)
     assert z > 0
     assert p < 0.01
-    assert copying.slower(fast, slow, 350)[1] > 0.99
-    assert all(np.isnan(copying.slower([{"learned": None}], [{"learned": None}], 350)))
+    assert models.slower(fast, slow, 350)[1] > 0.99
+    assert all(np.isnan(models.slower([{"learned": None}], [{"learned": None}], 350)))
 
 
 def test_gamma_is_read_at_the_keyword_and_after_it():
@@ -121,19 +119,19 @@ def test_gamma_is_read_at_the_keyword_and_after_it():
     key = EOS + 1
     tokens = torch.tensor([[9, key, 9, 9, 9], [9, 9, key, 9, 9], [9, 9, 9, 9, key], [9, 9, 9, 9, 9]])
     batch = Batch(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.tensor([1, 1, 1, 0]), np.arange(4))
-    seen = keyword.gamma_by_place(Model(), batch)  # the keyword of the third text is its last word
+    seen = models.gamma_by_place(Model(), batch)  # the keyword of the third text is its last word
     assert seen == {"keyword": 1.5, "next": 2.5, "mean": 2.0, "last": 4.0}
 
 
 def test_keyword_steps_are_dense_at_first():
-    sizes = keyword.KEYWORD_BUDGETS["quick"]
+    sizes = KEYWORD_BUDGETS["quick"]
     assert sizes.evaluate_at[:4] == (0, 2, 4, 6)
     assert sizes.evaluate_at[-2:] == (110, 120)
     assert sizes.early in sizes.evaluate_at
 
 
 def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
-    run = lab(reproduced).study(study_of("rotten-tomatoes", "smoke"))
+    run = reproduced.workspace.study(study_of("rotten-tomatoes", "smoke"))
     study = StudyResult.load(run.result_path)
     table = Result.load(place(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "rotten-tomatoes, cross")
@@ -143,7 +141,7 @@ def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
 
 
 def test_training_texts_and_kendall_are_measured_too(reproduced: Reproduced):
-    room = lab(reproduced)
+    room = reproduced.workspace
     run = room.study(study_of("rotten-tomatoes", "smoke"))
     assert len(run.split("train_sample")) == 8
     seen = measured(room, "rotten-tomatoes", "train")
@@ -158,25 +156,31 @@ def test_training_texts_and_kendall_are_measured_too(reproduced: Reproduced):
     assert B != A
 
 
-def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reproduced, tmp_path: Path):
-    whole = measured(lab(reproduced), "polarity")
-    root = lab(reproduced).study(study_of("polarity", "smoke")).root
-    shutil.copytree(root, tmp_path / root.name)
-    path = tmp_path / root.name / "agreements-validation-agreement.json"
+@pytest.mark.parametrize("split", ["validation", "train"])
+def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reproduced, tmp_path: Path, split):
+    """Those of the validation texts are in the study's result, those of the training texts in a unit's answer."""
+    whole, study = measured(reproduced.workspace, "polarity", split), study_of("polarity", "smoke")
+    shutil.copytree(reproduced.work, tmp_path / "work")
+    room = Reproduced("snell2021", tmp_path).workspace
+    unit = room.root / UNITS / agreement_unit(study, "train", "agreement").file
+    path = unit if split == "train" else room.study(study).result_path
     path.write_text(path.read_text().replace("0.", "1.", 1))
-    said: list[dict] = []
-    again = measured(Workspace("smoke", tmp_path, device="cpu", on_progress=said.append), "polarity")
-    assert again == whole
-    assert [line["model"] for line in said] == ["polarity"]
-    assert f"{path} was damaged" in said[0]["notice"]
+    with pytest.raises(DamagedError):
+        measured(room, "polarity", split)
+    events: list[dict] = []
+    prepare([paper("snell2021").experiment("table7")], room, jobs=1, device="cpu", on_progress=events.append)
+    assert measured(room, "polarity", split) == whole
+    notices = [event["notice"] for event in events if "notice" in event]
+    assert len(notices) == 1
+    assert f"{path} was damaged" in notices[0]
     assert path.with_name(f"{path.name}.damaged-1").exists()
 
 
 def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
     lines = (*corpora("smoke", "classification"), SnellCorpus("Yelp", None))
-    for module in (agreements, trends):
+    for module in (tables, figures):
         monkeypatch.setattr(module, "corpora", lambda budget, task=None: lines)
-    finding = agreements.find_table(lab(reproduced), "5")
+    finding = tables.find_table(reproduced.workspace, "5")
     names = [row.name for row in finding.tables[0].rows]
     assert names[-1] == "Yelp (not measured: we have no copy)"
     assert sum("Yelp" in name for name in names) == 1
@@ -186,14 +190,14 @@ def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: p
     assert [cell.published for cell in printed] == [
         table.get(("Yelp", column), (None, False))[0] for column in FORMS["5"].columns
     ]
-    for find in (trends.find_rise_and_fall, trends.find_between_seeds):
-        assert [row.name for row in find(lab(reproduced)).tables[0].rows] == ["rotten-tomatoes", "polarity"]
+    for find in (figures.find_rise_and_fall, figures.find_between_seeds):
+        assert [row.name for row in find(reproduced.workspace).tables[0].rows] == ["rotten-tomatoes", "polarity"]
 
 
 class Canned(Workspace):
     """A room in which every second head has learned."""
 
-    def compute(self, units):
+    def answers(self, units):
         def answer(unit):
             learned = int(unit.name.split("-")[-1]) % 2 == 0
             steps, accuracy = ([0, 2], [0.1, 1.0]) if learned else ([0, 2, 4], [0.1, 0.2, 0.3])
@@ -203,14 +207,14 @@ class Canned(Workspace):
 
 
 def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned():
-    finding = learning.find_figure6(Canned("smoke", Path("nowhere")))
+    finding = figures.find_figure6(Canned("smoke", Path("nowhere")))
     assert "Of 3 single heads 2 learned within 4 steps." in finding.notes
     assert "Only 1 bad heads were found, so that one stands in several places of an all-bad model." in finding.notes
     lines = {line.label: line for line in finding.figures[0].panels[0].lines}
     assert (lines["one good 0"].x, lines["one good 0"].y) == ((0.0, 2.0, 4.0), (0.1, 1.0, 1.0))
     assert (lines["one good 1"].x, lines["one good 1"].y) == ((0.0, 2.0, 4.0), (0.1, 0.2, 0.3))
     assert finding.value("share learned, one good").value == 0.5
-    drawn = learning._combinations([100, 102], [101], copying.COPYING_BUDGETS["smoke"])
+    drawn = figures._combinations([100, 102], [101], COPYING_BUDGETS["smoke"])
     assert drawn["all-bad"] == [[101, 101]] * 2
     assert all(first in (100, 102) and rest == [101] for first, *rest in drawn["one-good"])
 
@@ -221,7 +225,7 @@ def test_a_budget_that_there_is_not():
 
 
 def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
-    seen = measured(lab(reproduced), "polarity")
+    seen = measured(reproduced.workspace, "polarity")
     assert seen.agreement("A(beta_uf,beta_px)", "own").name == "A(beta_uf,beta_px)"
     assert seen.agreement("A(beta_uf,beta_px)", "cross").name == "A(beta_px,beta_uf)"
     with pytest.raises(KeyError, match="was not measured"):
@@ -230,17 +234,17 @@ def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
 
 def test_a_peak_is_read_where_it_was_not_chosen():
     up_and_down = np.array([[0.0] * 4, [1.0] * 4, [0.5] * 4])
-    assert _from_peak(up_and_down, 0) == 1.0
-    assert _from_peak(up_and_down, -1) == 0.5
+    assert figures._from_peak(up_and_down, 0) == 1.0
+    assert figures._from_peak(up_and_down, -1) == 0.5
     noise = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # each half has its own best step
-    assert _from_peak(noise, -1) < 0
+    assert figures._from_peak(noise, -1) < 0
 
 
 def test_the_linear_translator_is_certified(reproduced: Reproduced):
-    room = lab(reproduced)
+    room = reproduced.workspace
     study = study_of("toy-de-en", "smoke")
-    sizes = linear.LINEAR_BUDGETS["smoke"]
-    answer = room.compute([linear.linear_unit(0, study, room.study(study), sizes)])["linear-0"]
+    sizes = LINEAR_BUDGETS["smoke"]
+    answer = room.answers([models.linear_unit(0, study, sizes)])["linear-0"]
     assert answer["gap"] < 1e-6
     assert len(answer["agreement"]) == len(answer["text"])
     assert set(answer["text"]) == {0, 1, 2}

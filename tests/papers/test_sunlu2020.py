@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ from heedful.data.corpus import EMPTY
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit, Vocabulary
 from heedful.errors import DataError
 from heedful.metrics.association import dominance, even_tokens, token_classes
-from heedful.papers.experiment import Workspace
 from heedful.papers.findings import Cell, Finding
 from heedful.papers.published import published_accuracies
+from heedful.papers.reproduction import prepare
 from heedful.papers.results import Result, place
-from heedful.papers.sunlu2020 import gradient_terms as flow
+from heedful.papers.sunlu2020 import gradient_terms as terms
 from heedful.papers.sunlu2020.config import BUDGETS, KINDS, LARGE, MODERATE, SCALES
 from heedful.papers.sunlu2020.contents import CLAIMS, EXPERIMENTS
 from heedful.papers.sunlu2020.data import (
@@ -30,8 +29,7 @@ from heedful.papers.sunlu2020.data import (
 )
 from heedful.papers.sunlu2020.figures import _five
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
-from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
-from heedful.papers.units import read
+from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, read_answers, statistics
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
 from tests.papers.conftest import Reproduced
@@ -51,8 +49,7 @@ def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
 
 
 def answers_of(reproduced_sunlu: Reproduced, orders: list[TrainingJob]):
-    folder = reproduced_sunlu.work / "sunlu2020" / "smoke" / "units"
-    return {order: read(folder / order.unit.file) for order in orders}
+    return read_answers(reproduced_sunlu.workspace, orders)
 
 
 def test_texts_have_no_ends_and_every_token_its_class():
@@ -214,48 +211,49 @@ def test_the_closed_form_is_autograd_of_the_model_itself():
     texts = read_texts("polarity", SMALL)
     for scale in (0.1, 10.0, 1000.0):
         model = build_model(TrainingJob("polarity", "DP", scale, 0, recipe=QUICKLY), texts)
-        assert flow.off_autograd(model, texts.train) < 1e-10
+        assert terms.autograd_difference(model, texts.train) < 1e-10
 
 
 def test_terms_are_followed_alike_and_turn_with_the_sign_of_vw():
-    sizes = flow.BUDGETS["smoke"]
-    arguments = flow.unit(10.0, 0, sizes).arguments
-    run = flow.follow(**arguments, device=CPU, report=lambda line: None)
-    assert flow.follow(**arguments, device=CPU, report=lambda line: None) == run
+    sizes = terms.BUDGETS["smoke"]
+    arguments = terms.flow_unit(10.0, 0, sizes).arguments
+    run = terms.follow_terms(**arguments, device=CPU, report=lambda line: None)
+    assert terms.follow_terms(**arguments, device=CPU, report=lambda line: None) == run
     assert run["steps"] == [0, 4, 12]
     assert len(run["foretold"]) == 2
     assert all(-1 <= value <= 1 for pair in run["foretold"] for value in pair)
     assert max(run["off"]) < 1e-10
     turned = {**run, "dot": [-value for value in run["dot"]]}
-    for name in flow.TERMS:  # the mirror image of a run: W and the labels turned around
+    for name in terms.TERMS:  # the mirror image of a run: W and the labels turned around
         sign = -1 if name in "ABC" else 1
         swap = {"positive": "negative", "negative": "positive", "neutral": "neutral"}
-        turned[name] = {group: [sign * x for x in run[name][swap[group]]] for group in flow.CLASSES}
-    for name in flow.TERMS:
-        for side in flow.SIDES:
-            ours, mirrored = (flow._over([one], name, side) for one in (run, turned))
+        turned[name] = {group: [sign * x for x in run[name][swap[group]]] for group in terms.CLASSES}
+    for name in terms.TERMS:
+        for side in terms.SIDES:
+            ours, mirrored = (terms._over([one], name, side) for one in (run, turned))
             assert [e.value for e in ours] == pytest.approx([e.value for e in mirrored])
 
 
 def test_budgets_train_what_the_tables_need():
     for name, budget in BUDGETS.items():
-        orders = budget.everything()
-        assert len({order.unit.name for order in orders}) == len(set(orders)), name
-        for order in orders:
-            assert order.seed < 5
+        units = {unit.file: unit for experiment in EXPERIMENTS for unit in experiment.needs(name).units}
+        assert len({unit.name for unit in units.values()}) == len(units), name
+        for job in budget.table2():
+            assert job.seed < 5
+            assert job.unit.file in units
         json.dumps(content(budget))
     quick = BUDGETS["quick"]
     for data in ("sst", "20news-sport"):
         for kind in KINDS:
-            assert all(quick.orders(data, kind, scale) for scale in SCALES)
-    assert quick.orders("imdb", "AD", MODERATE) == []
-    assert len(quick.orders("sst", "mean", 1.0)) == 5
+            assert all(quick.jobs(data, kind, scale) for scale in SCALES)
+    assert quick.jobs("imdb", "AD", MODERATE) == []
+    assert len(quick.jobs("sst", "mean", 1.0)) == 5
 
 
 def test_statistics_of_generated_data():
-    found = statistics("topics")
-    assert found.average_length == 12
-    assert sum(map(int, found.sizes["train"].split("/"))) == 3000
+    numbers = statistics("topics")
+    assert numbers["average_length"] == 12
+    assert sum(map(int, numbers["sizes"]["train"].split("/"))) == 3000
 
 
 def test_every_claim_names_numbers_that_are_measured(reproduced_sunlu: Reproduced):
@@ -273,7 +271,7 @@ def test_the_terms_are_exact_in_a_whole_reproduction(reproduced_sunlu: Reproduce
 
 def test_table_2_prints_the_mean_over_seeds(reproduced_sunlu: Reproduced):
     budget = BUDGETS["smoke"]
-    orders = budget.orders("polarity", "DP-A", MODERATE)
+    orders = budget.jobs("polarity", "DP-A", MODERATE)
     answers = answers_of(reproduced_sunlu, orders)
     table = finding(reproduced_sunlu, "table2").tables[0]
     row = next(row for row in table.rows if row.name == "λ = 10")
@@ -286,7 +284,7 @@ def test_table_2_prints_the_mean_over_seeds(reproduced_sunlu: Reproduced):
 
 def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced):
     figure = finding(reproduced_sunlu, "figure2").figures[0]
-    order = BUDGETS["smoke"].orders("polarity", "DP", MODERATE)[0]
+    order = BUDGETS["smoke"].jobs("polarity", "DP", MODERATE)[0]
     tokens = answers_of(reproduced_sunlu, [order])[order]["tokens"]
     panel = figure.panels[0]
     assert {cloud.label for cloud in panel.points} == {"positive", "negative", "neutral"}
@@ -298,13 +296,14 @@ def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced
 
 
 def test_models_are_shared_between_experiments(reproduced_sunlu: Reproduced):
-    made = list((reproduced_sunlu.work / "sunlu2020" / "smoke" / "units").glob("*.json"))
-    followed = flow.BUDGETS["smoke"].seeds * len(flow.BUDGETS["smoke"].scales)
-    assert len(made) == len(set(BUDGETS["smoke"].everything())) + followed
+    made = {path.name for path in (reproduced_sunlu.workspace.root / "units").glob("*.json")}
+    needed = [unit.file for experiment in EXPERIMENTS for unit in experiment.needs("smoke").units]
+    assert made == set(needed)
+    assert len(needed) > len(made)
 
 
 def test_weights_of_figure_5_are_those_of_the_models(reproduced_sunlu: Reproduced):
-    orders = BUDGETS["smoke"].orders("polarity", "DP", MODERATE)
+    orders = BUDGETS["smoke"].jobs("polarity", "DP", MODERATE)
     answers = answers_of(reproduced_sunlu, orders)
     table = finding(reproduced_sunlu, "figure5").tables[0]
     row = next(row for row in table.rows if row.name == "neutral" and row.group == "n·α")
@@ -312,10 +311,12 @@ def test_weights_of_figure_5_are_those_of_the_models(reproduced_sunlu: Reproduce
     assert row.cells[2].measured.value == pytest.approx(np.mean(medians))
 
 
-def test_a_lab_that_has_everything_trains_nothing(reproduced_sunlu: Reproduced):
-    lines: list[dict] = []
-    lab = Workspace("smoke", reproduced_sunlu.work / "sunlu2020" / "smoke", device="cpu", on_progress=lines.append)
+def test_a_workspace_that_has_everything_is_only_read(reproduced_sunlu: Reproduced):
+    room = reproduced_sunlu.workspace
+    before = {path: path.stat().st_mtime_ns for path in room.root.rglob("*")}
+    events: list[dict] = []
+    prepare(EXPERIMENTS, room, device="cpu", on_progress=events.append)
     for experiment in EXPERIMENTS:
-        assert isinstance(experiment.find(lab), Finding)
-    assert lines == []
-    assert Path(lab.work).exists()
+        assert isinstance(experiment.find(room), Finding)
+    assert events == []
+    assert {path: path.stat().st_mtime_ns for path in room.root.rglob("*")} == before

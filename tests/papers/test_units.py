@@ -1,59 +1,119 @@
-"""Answers of long work: found again, or computed again where they are damaged."""
+"""Preparation: what is missing or damaged is computed, in stages; what is there is kept."""
 
 import os
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
-from heedful.errors import DamagedError, DataError, TrainingError
-from heedful.papers import units
-from heedful.papers.units import Unit, check_beside, compute, is_beside, read, save, write_beside
+from heedful.errors import DamagedError, DataError, RunError, TrainingError
+from heedful.papers import reproduction
+from heedful.papers.experiment import Experiment, Needs, Workspace
+from heedful.papers.findings import Finding
+from heedful.papers.reproduction import prepare
+from heedful.papers.units import UNITS, Unit, check_beside, is_beside, read, write_beside
 from heedful.storage.checksums import write_sealed
+from tests.papers.conftest import run_here
+
+
+def doubled(*, x, device, report):
+    report({"step": 1, "steps": 1})
+    return {"x": 2 * x, "device": str(device), "threads": torch.get_num_threads()}
+
+
+def refused(*, x, device, report):
+    raise DataError(f"{x} is refused")
+
+
+def unit(name, x, **more):
+    return Unit(name, f"{__name__}:doubled", {"x": x}, **more)
+
+
+def experiment(name, *units, then=None):
+    return Experiment(name, name, lambda budget: {}, lambda room: Finding(), lambda budget: Needs((), units, then))
 
 
 @pytest.fixture
-def computed(monkeypatch):
-    """The orders that were given; each unit's answer is its argument."""
+def room(tmp_path):
+    return Workspace("smoke", tmp_path)
+
+
+@pytest.fixture
+def pools(monkeypatch):
+    """The names of the jobs of each pool."""
     given = []
 
-    def run_jobs(jobs, *, workers, on_event):
-        for job in jobs:
-            given.append(job.name)
-            save(units.Path(job.arguments["out"]), {"x": job.arguments["arguments"]["x"]})
+    def run_jobs(jobs, **options):
+        given.append([job.name for job in jobs])
+        return run_here(jobs, **options)
 
-    monkeypatch.setattr(units, "run_jobs", run_jobs)
+    monkeypatch.setattr(reproduction, "run_jobs", run_jobs)
     return given
 
 
+def values(room, *units):
+    return [answer["x"] for answer in room.answers(units).values()]
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {"x": 2}, "sha256": "0"}', '{"answer": {"x": 1}}'])
-def test_a_damaged_answer_is_named_set_aside_and_computed_again(tmp_path, computed, damage):
-    both = [Unit(name, "m:f", {"x": x}) for name, x in (("a", 1), ("b", 2))]
-    assert compute(both, tmp_path) == {"a": {"x": 1}, "b": {"x": 2}}
-    (tmp_path / both[0].file).write_text(damage)
-    said = []
-    assert compute(both, tmp_path, on_progress=said.append) == {"a": {"x": 1}, "b": {"x": 2}}
-    assert computed == ["a", "b", "a"]
-    (line,) = said
-    assert f"{tmp_path / both[0].file} was damaged" in line["notice"]
-    assert (tmp_path / f"{both[0].file}.damaged-1").read_text() == damage
+def test_a_damaged_answer_is_named_set_aside_and_computed_again(room, pools, damage):
+    both = unit("a", 1), unit("b", 2)
+    prepare([experiment("e", *both)], room)
+    assert values(room, *both) == [2, 4]
+    path = room.root / UNITS / both[0].file
+    path.write_text(damage)
+    events = []
+    prepare([experiment("e", *both)], room, on_progress=events.append)
+    assert values(room, *both) == [2, 4]
+    assert pools == [["a", "b"], ["a"]]
+    assert events[0]["model"] == "a"
+    assert f"{path} was damaged" in events[0]["notice"]
+    assert path.with_name(f"{path.name}.damaged-1").read_text() == damage
 
 
-def test_what_a_unit_makes_beside_its_answer(tmp_path, computed):
-    weights = tmp_path / "weights"
-    unit = Unit("a", "m:f", {"x": 1}, {"weights": str(weights)}, makes=("weights",))
-    write_beside("weights", weights, lambda path: path.write_bytes(b"whole"))
-    compute([unit], tmp_path)
-    compute([unit], tmp_path)
-    assert computed == ["a"]
+def test_what_a_unit_makes_beside_its_answer(room, pools):
+    made = Unit("a", f"{__name__}:writes", {"x": 1, "weights": "weights"}, paths=("weights",), makes=("weights",))
+    weights = room.root / "weights"
+    prepare([experiment("e", made)], room)
+    prepare([experiment("e", made)], room)
+    assert pools == [["a"], []]
+    whole = weights.read_bytes()
     weights.write_bytes(b"while")
     with pytest.raises(DamagedError, match="weights: damaged"):
         check_beside("weights", weights)
-    said = []
-    compute([unit], tmp_path, on_progress=said.append)
-    assert computed == ["a", "a"]
-    assert "weights was damaged (its checksum is another): set aside as weights.damaged-1" in said[0]["notice"]
-    assert not is_beside("weights", weights, said.append)
+    prepare([experiment("e", replace(made, makes=()))], room)  # nobody needs the weights
+    assert pools[2:] == [[]]
+    events = []
+    prepare([experiment("e", replace(made, makes=())), experiment("f", made)], room, on_progress=events.append)
+    assert pools[3:] == [["a"]]
+    assert "weights was damaged (its checksum is another): set aside as weights.damaged-1" in events[0]["notice"]
+    assert weights.read_bytes() == whole
+    weights.unlink()
+    assert not is_beside("weights", weights, events.append)
+
+
+def writes(*, x, weights, device, report):
+    write_beside("weights", reproduction.Path(weights), lambda path: path.write_bytes(b"whole"))
+    return {"x": x}
+
+
+def test_all_experiments_share_one_pool_and_later_stages_see_the_first(room, pools):
+    def second(workspace):
+        return Needs(units=(unit("c", workspace.answers([unit("a", 1)])["a"]["x"]),))
+
+    spent = prepare([experiment("e", unit("a", 1), then=second), experiment("f", unit("a", 1), unit("b", 2))], room)
+    assert pools == [["a", "b"], ["c"]]
+    assert values(room, unit("c", 2)) == [4]
+    assert set(spent) == {"e", "f"}
+    assert min(spent.values()) > 0
+    prepare([experiment("e", unit("a", 1), then=second)], room)
+    assert pools[2:] == [[], []]
+
+
+def test_reading_what_was_not_computed_is_an_error(room):
+    with pytest.raises(RunError, match=r"a-[0-9a-f]{8}\.json: no such file; run the experiment with `heedful reprod"):
+        room.answers([unit("a", 1)])
 
 
 def test_a_sealed_file_without_an_answer_is_damaged(tmp_path):
@@ -62,26 +122,12 @@ def test_a_sealed_file_without_an_answer_is_damaged(tmp_path):
         read(tmp_path / "a.json")
 
 
-def refused(*, x, device, report):
-    raise DataError(f"{x} is refused")
-
-
-def doubled(*, x, device, report):
-    report({"step": 1, "steps": 1})
-    return {"x": 2 * x, "device": str(device), "threads": torch.get_num_threads()}
-
-
-def test_units_are_computed_by_workers_and_an_error_is_one_line(tmp_path, monkeypatch):
+def test_units_are_computed_by_workers_and_an_error_is_one_line(room, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     events = []
-    answers = compute([Unit("a", f"{__name__}:doubled", {"x": 1})], tmp_path, device="cpu", on_progress=events.append)
-    assert answers == {"a": {"x": 2, "device": "cpu", "threads": 1}}
+    prepare([experiment("e", unit("a", 1))], room, device="cpu", on_progress=events.append)
+    assert room.answers([unit("a", 1)]) == {"a": {"x": 2, "device": "cpu", "threads": 1}}
     assert events == [{"model": "a", "step": 1, "steps": 1}, {"model": "a", "done": True}]
     with pytest.raises(TrainingError, match=r"^b: 1 is refused$"):
-        compute([Unit("b", f"{__name__}:refused", {"x": 1})], tmp_path, device="cpu")
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_an_answer_from_before_checksums_is_read_as_it_is(tmp_path):
-    (tmp_path / "a.json").write_text('{"x": 1}')
-    assert read(tmp_path / "a.json") == {"x": 1}
+        prepare([experiment("e", replace(unit("b", 1), function=f"{__name__}:refused"))], room, device="cpu")
+    assert len(list((room.root / UNITS).iterdir())) == 1

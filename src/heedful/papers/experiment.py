@@ -1,76 +1,84 @@
-"""An experiment of a paper, and the room it works in: where long work lies, how many cores it has, who hears of it."""
+"""An experiment of a paper: what it needs computed first, and the function that reads its finding from that."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig
-from heedful.errors import ConfigError
-from heedful.execution.pool import OnProgress
+from heedful.config import BUDGETS, StudyConfig
+from heedful.errors import ConfigError, RunError
 from heedful.papers.findings import Finding
-from heedful.papers.units import Unit, compute
+from heedful.papers.units import UNITS, Unit, read
 from heedful.storage.serialization import content, digest
-from heedful.studies.repair import is_whole
 from heedful.studies.run_directory import RunDirectory
-from heedful.studies.study import run_study
 
-BUDGETS = ("smoke", "quick", "paper")
+
+def study_folder(config: StudyConfig) -> str:
+    """The folder of a study below a workspace; its name carries the digest of the settings.
+
+    >>> study_folder(StudyConfig("multi30k:de-en"))[:15]
+    'multi30k-de-en-'
+    """
+    return f"{config.data.replace(':', '-')}-{digest(config)[:8]}"
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where an experiment works. What lies in `work` is found again, whole or not at all, whenever it is asked for."""
+    """The finished studies and units of one paper within one budget, for reading; nothing is computed here."""
 
     budget: str
-    work: Path
-    jobs: int | None = None
-    device: str = "auto"
-    on_progress: OnProgress = field(default=lambda line: None)
-    on_stage: Callable[[str], None] = field(default=lambda stage: None)
+    root: Path
 
     def study(self, config: StudyConfig) -> RunDirectory:
-        """The run of a study, trained first where it is not there yet; its folder's name carries its settings."""
-        run = RunDirectory(self.work / f"{config.data.replace(':', '-')}-{digest(config)[:8]}")
-        if not _is_whole(run.root, tuple(p.stat().st_mtime_ns for p in _ends(run) if p.exists())):
-            self.on_stage(f"studying {config.data}")
-            run_study(config, run.root, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
+        """The run directory of a finished study."""
+        run = RunDirectory(self.root / study_folder(config))
+        if not run.result_path.exists():
+            raise _missing(run.result_path)
         return run
 
-    def compute(self, units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
-        """The answers of all units by name, computed where they are not there yet."""
-        folder = self.work / "units"
-        missing = sum(not (folder / unit.file).exists() for unit in units)
-        if missing:
-            self.on_stage(f"{missing} of {len(units)} pieces to compute")
-        return compute(units, folder, jobs=self.jobs, device=self.device, on_progress=self.on_progress)
+    def answers(self, units: Iterable[Unit]) -> dict[str, dict[str, Any]]:
+        """The stored answers of some units, by the name of the unit."""
+        return {unit.name: self._answer(self.root / UNITS / unit.file) for unit in units}
+
+    def _answer(self, path: Path) -> dict[str, Any]:
+        if not path.exists():
+            raise _missing(path)
+        return read(path)
 
 
-@lru_cache(maxsize=256)
-def _is_whole(root: Path, written: tuple[int, ...]) -> bool:
-    """Whether a run is finished and undamaged; every cell of every table asks, so it is looked at once."""
-    return is_whole(RunDirectory(root))
+def _missing(path: Path) -> RunError:
+    return RunError(f"{path}: no such file; run the experiment with `heedful reproduce`, which computes what it reads")
 
 
-def _ends(run: RunDirectory) -> tuple[Path, ...]:
-    return run.result_path, run.manifest_path
+@dataclass(frozen=True)
+class Needs:
+    """What has to be computed before an experiment can be read.
+
+    studies, units: all of them at the same time; a unit may read the data of these studies, but not their models. then:
+    what is needed after that, which may depend on what was computed.
+    """
+
+    studies: tuple[StudyConfig, ...] = ()
+    units: tuple[Unit, ...] = ()
+    then: Callable[[Workspace], "Needs"] | None = None
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table, a figure or a section: what decides its result, and the function that finds it.
+    """A table, a figure or a section of a paper.
 
-    settings: everything that decides the result within a budget, dataclasses and plain values. version: raised by hand
-    when the function comes to mean something else; results of an older version are stale.
+    settings: everything that decides the result within a budget, dataclasses and plain values. find: reads the finding
+    from what `needs` names, and computes nothing that takes long. version: raised by hand when `find` comes to mean
+    something else; results of an older version are stale.
     """
 
     name: str
     title: str
     settings: Callable[[str], Any]
     find: Callable[[Workspace], Finding]
+    needs: Callable[[str], Needs] = lambda budget: Needs()
     version: int = 1
 
     def digest(self, budget: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from heedful.metrics.statistics import Estimate
 
-Unit = Literal["", "%"]
+CellUnit = Literal["", "%"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Cell:
 
     measured: Estimate | None = None
     published: float | None = None
-    unit: Unit = ""
+    unit: CellUnit = ""
     digits: int = 1
     starred: bool = False
     published_starred: bool = False

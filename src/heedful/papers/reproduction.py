@@ -1,19 +1,34 @@
-"""Run a paper's experiments, or say which stored results no longer stand; what is finished is never repeated."""
+"""Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept.
+
+Results on disk are stale once the settings or the version of their experiment have changed.
+"""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
-from heedful.execution.pool import OnProgress
+from heedful.execution.pool import Job, run_jobs
+from heedful.execution.worker import OnEvent, call
 from heedful.papers.claims import Claim, LedgerEntry, judge
-from heedful.papers.experiment import BUDGETS, Experiment, Workspace
+from heedful.papers.experiment import Experiment, Needs, Workspace, study_folder
 from heedful.papers.results import Result, found, made_now, place, why_stale
+from heedful.papers.units import Unit
+from heedful.studies.repair import is_whole
+from heedful.studies.result import StudyResult
+from heedful.studies.run_directory import RunDirectory, model_specs
+from heedful.studies.study import OpenStudy, analyse, open_study
+from heedful.studies.training import training_job
 
 KEYS = ("snell2021", "meister2021", "sunlu2020")
+RESULTS = Path("results")
+WORK = Path("runs") / "reproduce"
 
 
 @dataclass(frozen=True)
@@ -48,18 +63,6 @@ def paper(key: str) -> Paper:
     return Paper(key, contents.TITLE, contents.EXPERIMENTS, contents.CLAIMS, preface)
 
 
-RESULTS = Path("results")
-WORK = Path("runs") / "reproduce"
-
-
-@dataclass(frozen=True)
-class Stale:
-    """A stored result that no longer stands, and why."""
-
-    path: Path
-    reason: str
-
-
 def reproduce(
     key: str,
     names: Sequence[str] = ("all",),
@@ -70,44 +73,178 @@ def reproduce(
     jobs: int | None = None,
     device: str = "auto",
     again: bool = False,
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda event: None,
     on_stage: Callable[[str], None] = lambda stage: None,
 ) -> list[Result]:
-    """The results of these experiments, found in `results` where they stand there and are not stale, or made now.
+    """The results of these experiments: read from `results` where they are stored and not stale, else made now.
 
-    work: the folder of trained models and other long work, which is kept. again: make the results anew from it.
+    First `prepare` computes whatever is missing, for all experiments together; then each experiment reads its finding.
+    work: the folder of trained models and computed answers, which is kept. again: read the findings once more from it.
     """
-    of = paper(key)
-    chosen = of.experiments if list(names) == ["all"] else tuple(of.experiment(name) for name in names)
-    lab = Workspace(budget, work / key / budget, jobs, device, on_progress, on_stage)
-    return [_result(of, experiment, lab, results, again) for experiment in chosen]
+    source = paper(key)
+    chosen = source.experiments if list(names) == ["all"] else tuple(source.experiment(name) for name in names)
+    stored = {experiment.name: _stored(source, experiment, budget, results) for experiment in chosen}
+    made = {name: result for name, result in stored.items() if result is not None and not again}
+    wanted = [experiment for experiment in chosen if experiment.name not in made]
+    workspace = Workspace(budget, work / key / budget)
+    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage)
+    for experiment in wanted:
+        on_stage(experiment.title)
+        started, before = time.perf_counter(), stored[experiment.name]
+        finding = experiment.find(workspace)
+        seconds = spent[experiment.name] + time.perf_counter() - started
+        if before is not None:
+            seconds += before.seconds  # what was computed then is still there
+        made[experiment.name] = made_now(key, experiment, budget, finding, seconds)
+        made[experiment.name].keep(results)
+    return [made[experiment.name] for experiment in chosen]
 
 
-def _result(of: Paper, experiment: Experiment, lab: Workspace, results: Path, again: bool) -> Result:
-    path = place(results, of.key, lab.budget, experiment.name)
-    experiment.digest(lab.budget)  # refuses a budget that does not exist before anything is done
+def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -> Result | None:
+    """The stored result of an experiment; None where there is none, or a stale one."""
+    experiment.digest(budget)  # an unknown budget is an error before anything is done
+    path = place(results, source.key, budget, experiment.name)
     stored = Result.load(path) if path.exists() else None
-    if stored and why_stale(stored, experiment):
-        stored = None
-    if stored and not again:
-        return stored
-    lab.on_stage(experiment.title)
+    return None if stored is None or why_stale(stored, experiment) else stored
+
+
+def prepare(
+    experiments: Sequence[Experiment],
+    workspace: Workspace,
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    on_progress: OnEvent = lambda event: None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> dict[str, float]:
+    """Compute what some experiments need and the workspace does not have; what is there and undamaged is kept.
+
+    The models of all studies and the units of all experiments go through one pool of workers. So do, after that, the
+    analyses of the studies and the units that depend on the first. Run directories stay locked until all is done.
+
+    Returns the seconds of computing by experiment; what several experiments need is counted for the first of them.
+    """
+    spent = {experiment.name: 0.0 for experiment in experiments}
+    needs = {experiment.name: experiment.needs(workspace.budget) for experiment in experiments}
+    trained: list[tuple[str, OpenStudy]] = []  # each with the experiment that it was opened for
+    with ExitStack() as locks:
+        while needs or trained:
+            opened = [
+                (name, locks.enter_context(_open(config, workspace, device, on_progress, on_stage)))
+                for name, config in _missing_studies(needs, workspace)
+            ]
+            parts = {
+                "studies to analyse": [(name, _analysis_job(study)) for name, study in trained],
+                "models to train": [(name, job) for name, study in opened for job in _training_jobs(study)],
+                "units to compute": [
+                    (name, unit.job(workspace.root, device))
+                    for name, unit in _missing_units(needs, workspace, on_progress)
+                ],
+            }
+            if any(parts.values()):
+                on_stage(", ".join(f"{len(part)} {what}" for what, part in parts.items() if part))
+            owned = [pair for part in parts.values() for pair in part]
+            done = run_jobs(
+                [_timed(job) for _, job in owned],
+                workers=jobs,
+                on_event=on_progress,
+                inherit=[study.lock for _, study in (*trained, *opened)],
+            )
+            for name, job in owned:
+                spent[name] += done[job.name][1]
+            for _, study in trained:
+                study.finish(done[_analysis_job(study).name][0])
+            trained = opened
+            needs = {name: each.then(workspace) for name, each in needs.items() if each.then}
+    return spent
+
+
+def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterator[tuple[str, StudyConfig]]:
+    """The studies that are not finished, or damaged, each with the first experiment that needs it."""
+    wanted: dict[str, tuple[str, StudyConfig]] = {}
+    for name, each in needs.items():
+        for config in each.studies:
+            wanted.setdefault(study_folder(config), (name, config))
+    for folder, pair in wanted.items():
+        if not is_whole(RunDirectory(workspace.root / folder)):
+            yield pair
+
+
+def _missing_units(
+    needs: Mapping[str, Needs], workspace: Workspace, on_progress: OnEvent
+) -> Iterator[tuple[str, Unit]]:
+    """The units without an answer, each with the first experiment that needs it; all that any wants it to make."""
+    wanted: dict[str, tuple[str, Unit]] = {}
+    for name, each in needs.items():
+        for unit in each.units:
+            first, known = wanted.get(unit.file, (name, unit))
+            wanted[unit.file] = first, replace(known, makes=tuple(dict.fromkeys((*known.makes, *unit.makes))))
+    for name, unit in wanted.values():
+
+        def tell(notice: str, model: str = unit.name) -> None:
+            on_progress({"model": model, "notice": notice})
+
+        if not unit.is_done(workspace.root, tell):
+            yield name, unit
+
+
+def _open(
+    config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent, on_stage: Callable[[str], None]
+) -> AbstractContextManager[OpenStudy]:
+    return open_study(
+        config,
+        workspace.root / study_folder(config),
+        device=device,
+        on_progress=on_progress,
+        on_stage=lambda stage: on_stage(f"{config.data}: {stage}"),
+    )
+
+
+def _training_jobs(study: OpenStudy) -> list[Job]:
+    """A job for each model that is not trained yet; named after its data too, since other studies have such models."""
+    missing = [spec for spec in model_specs(study.config) if not study.run.model(spec).is_done()]
+    jobs = [training_job(study.run, spec, study.device) for spec in missing]
+    return [replace(job, name=f"{study.config.data} {job.name}") for job in jobs]
+
+
+def _analysis_job(study: OpenStudy) -> Job:
+    return Job(study.run.root.name, f"{__name__}:analyse_study", {"run": study.run.root})
+
+
+def analyse_study(*, run: Path, report: OnEvent) -> StudyResult:
+    """A job: the result of a study whose models are all trained."""
+    return analyse(RunDirectory(run))
+
+
+def _timed(job: Job) -> Job:
+    """The same job, which returns how many seconds it took too."""
+    arguments = {"name": job.name, "function": job.function, "arguments": job.arguments}
+    return Job(job.name, f"{__name__}:run_timed", arguments)
+
+
+def run_timed(*, name: str, function: str, arguments: Mapping[str, Any], report: OnEvent) -> tuple[Any, float]:
+    """Run a job's function; its events carry the job's name."""
     started = time.perf_counter()
-    finding = experiment.find(lab)
-    seconds = time.perf_counter() - started + (stored.seconds if stored else 0.0)  # what it measured anew was kept
-    result = made_now(of.key, experiment, lab.budget, finding, seconds)
-    result.keep(results)
-    return result
+    result = call(function, arguments, report=lambda event: report({**event, "model": name}))
+    return result, time.perf_counter() - started
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A stored result that is no longer valid, and why."""
+
+    path: Path
+    reason: str
 
 
 def stale_results(results: Path = RESULTS) -> list[Stale]:
-    """Every stored result that no longer stands: its experiment's settings or version have changed, or it is gone."""
+    """Every stored result that is no longer valid: the settings or version of its experiment changed, or it is gone."""
     stale = []
     for key in KEYS:
-        of = {experiment.name: experiment for experiment in paper(key).experiments}
+        experiments = {experiment.name: experiment for experiment in paper(key).experiments}
         for path in sorted((results / key).glob("*/*.json")):
             result = Result.load(path)
-            known = of.get(result.experiment)
+            known = experiments.get(result.experiment)
             reason = "there is no such experiment any more" if known is None else why_stale(result, known)
             if reason:
                 stale.append(Stale(path, reason))
@@ -115,14 +252,14 @@ def stale_results(results: Path = RESULTS) -> list[Stale]:
 
 
 def claims(budget: str | None = None, results: Path = RESULTS) -> list[LedgerEntry]:
-    """The ledger: every claim of every paper against the stored results; the largest budget there is, unless said."""
+    """Every claim of every paper, judged by the stored results of a budget; by default the largest with any."""
     if budget is not None and budget not in BUDGETS:
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     entries = []
     for key in KEYS:
-        of = paper(key)
-        have = [b for b in BUDGETS if any(found(results, key, b, of.experiments))]
+        source = paper(key)
+        have = [b for b in BUDGETS if any(found(results, key, b, source.experiments))]
         chosen = budget or (have[-1] if have else "quick")
-        stored = {(key, result.experiment): result for result in found(results, key, chosen, of.experiments)}
-        entries += judge(of.claims, stored, chosen)
+        stored = {(key, result.experiment): result for result in found(results, key, chosen, source.experiments)}
+        entries += judge(source.claims, stored, chosen)
     return entries

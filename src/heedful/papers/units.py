@@ -1,38 +1,39 @@
-"""Long work in pieces: each a function of plain arguments, each answer in a file of its own, never computed twice."""
+"""Units of a paper: functions of plain arguments, each answer stored in a file of its own and computed once."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError
-from heedful.execution.pool import Job, run_jobs
+from heedful.execution.pool import Job
 from heedful.execution.worker import OnEvent, call
 from heedful.models.training import choose_device
-from heedful.storage.atomic_files import read_json, usable, write_atomically
+from heedful.storage.atomic_files import usable, write_atomically
 from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
+
+UNITS = "units"  # the folder of answers below a workspace
 
 
 @dataclass(frozen=True)
 class Unit:
-    """`module:function(**arguments, **places, device=…, report=…)`, which returns what JSON can hold.
+    """One computation of a paper: `module:function(**arguments, device=…, report=…)`, whose answer JSON can hold.
 
-    The arguments decide the answer and name its file; `places` say where things lie on this machine. `makes` are those
-    of its places that are files which it writes with `write_beside` and that others need: without them it is not done.
+    The arguments decide the answer and name its file. paths: those arguments that are paths below the workspace. makes:
+    those paths that the function writes, with `write_beside`, and that other units read; without them it is not done.
     """
 
     name: str
     function: str
     arguments: Mapping[str, Any]
-    places: Mapping[str, str] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
-        """The answer's file.
+        """The name of the answer's file.
 
         >>> Unit("a", "m:f", {"x": 1}).file == Unit("a", "m:f", {"x": 2}).file
         False
@@ -40,30 +41,22 @@ class Unit:
         content = json.dumps([self.function, self.arguments], sort_keys=True)
         return f"{self.name}-{sha256(content.encode()).hexdigest()[:8]}.json"
 
+    def job(self, workspace: Path, device: str) -> Job:
+        """The job that computes it and saves its answer."""
+        paths = {name: str(workspace / self.arguments[name]) for name in self.paths}
+        arguments = {"function": self.function, "arguments": {**self.arguments, **paths}, "device": device}
+        return Job(self.name, f"{__name__}:compute", arguments | {"out": str(workspace / UNITS / self.file)})
+
+    def is_done(self, workspace: Path, tell: Callable[[str], None]) -> bool:
+        """Whether its answer and the files that it makes are there and undamaged; `tell` hears of damage."""
+        made = [is_beside(name, workspace / self.arguments[name], tell) for name in self.makes]
+        return is_there(workspace / UNITS / self.file, tell) and all(made)
+
 
 def compute(
-    units: Sequence[Unit],
-    folder: Path,
-    *,
-    jobs: int | None = None,
-    device: str = "auto",
-    on_progress: OnEvent = lambda line: None,
-) -> dict[str, dict[str, Any]]:
-    """The answers of all units by name; those that are in `folder` are read, the others computed, one per core."""
-    missing = []
-    for unit in units:
-        tell = partial(_tell, on_progress, unit.name)
-        made = [is_beside(name, Path(unit.places[name]), tell) for name in unit.makes]
-        if not is_there(folder / unit.file, tell) or not all(made):
-            missing.append(_job(unit, folder, device))
-    run_jobs(missing, workers=jobs, on_event=on_progress)
-    return {unit.name: read(folder / unit.file) for unit in units}
-
-
-def compute_unit(
     *, function: str, arguments: Mapping[str, Any], out: str, device: str, report: OnEvent = lambda event: None
 ) -> None:
-    """Compute one unit and save its answer."""
+    """A job: compute one unit and save its answer."""
     save(Path(out), call(function, {**arguments, "device": choose_device(device)}, report=report))
 
 
@@ -73,15 +66,13 @@ def save(path: Path, answer: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The answer that was saved; a damaged file is named. Those saved before there were checksums are read as they are.
+    """The answer that was saved; a damaged file is named.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
     >>> save(path, {"x": 1}); read(path)
     {'x': 1}
     """
-    if not {"sha256", "answer"} & read_json(path).keys():
-        return read_json(path)
     content = read_sealed(path)
     if not isinstance(content.get("answer"), dict):
         raise damaged(path, "it has no answer")
@@ -122,16 +113,5 @@ def _is_right(look: Callable[[], object], tell: Callable[[str], None]) -> bool:
     return True
 
 
-def _job(unit: Unit, folder: Path, device: str) -> Job:
-    arguments = {"function": unit.function, "arguments": {**unit.arguments, **unit.places}}
-    return Job(
-        unit.name, "heedful.papers.units:compute_unit", arguments | {"out": str(folder / unit.file), "device": device}
-    )
-
-
 def _seal(path: Path) -> Path:
     return Path(f"{path}.json")
-
-
-def _tell(on_progress: OnEvent, name: str, notice: str) -> None:
-    on_progress({"model": name, "notice": notice})

@@ -5,7 +5,9 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -54,12 +56,53 @@ def run_study(
     corpus: the data where they are not a name or a file that `config.data` can say. train: what trains the models,
     called as `train_all` is.
     """
+    with open_study(config, out, corpus=corpus, device=device, on_progress=on_progress, on_stage=on_stage) as study:
+        on_stage("training")
+        train(study.run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress, lock=study.lock)
+        on_stage("measuring")
+        result = analyse(study.run)
+        study.finish(result)
+    return result
+
+
+@dataclass(frozen=True)
+class OpenStudy:
+    """A study whose run directory this process has locked, and whose data are there; its models may be trained.
+
+    lock: the descriptor that holds the lock, for workers to inherit. repaired: a sentence for each damaged file.
+    """
+
+    run: RunDirectory
+    config: StudyConfig
+    lock: int
+    device: str
+    started: float
+    repaired: list[str]
+
+    def finish(self, result: StudyResult) -> None:
+        """Write the result, then the manifest with its checksum."""
+        seconds = time.time() - self.started
+        manifest = _manifest(self.config, self.run.data_summary()["digest"], self.device, seconds, self.repaired)
+        _save(self.run, result, manifest)
+
+
+@contextmanager
+def open_study(
+    config: StudyConfig,
+    out: Path | str,
+    *,
+    corpus: Corpus | ParallelCorpus | None = None,
+    device: str = "auto",
+    on_progress: OnProgress = lambda line: None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> Iterator[OpenStudy]:
+    """Lock a study's run directory, set damaged files aside and write the data: everything before training."""
     run = RunDirectory(out)
     run.refuse_foreign()
-    set_aside: list[str] = []
+    repaired: list[str] = []
 
     def tell(notice: str) -> None:
-        set_aside.append(notice)
+        repaired.append(notice)
         on_progress({"model": run.root.name, "notice": notice})
 
     with held(run.root) as lock:
@@ -69,12 +112,7 @@ def run_study(
         run.claim(config)
         on_stage("reading the data")
         prepare_data(run, config, corpus)
-        on_stage("training")
-        train(run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress, lock=lock)
-        on_stage("measuring")
-        result = analyse(run)
-        _save(run, result, _manifest(config, run.data_summary()["digest"], device, time.time() - started, set_aside))
-    return result
+        yield OpenStudy(run, config, lock, device, started, repaired)
 
 
 def _save(run: RunDirectory, result: StudyResult, manifest: dict[str, Any]) -> None:

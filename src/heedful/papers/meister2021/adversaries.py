@@ -1,7 +1,7 @@
 """Table 5 and the trade-off behind it: how far can attention be moved, and what does it cost?"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -10,7 +10,7 @@ from heedful.config import ModelConfig
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
@@ -18,20 +18,20 @@ from heedful.papers.meister2021.config import (
     NAMES,
     SOFTMAX,
     SPARSEMAX,
+    Architecture,
     Attacks,
+    MeisterBudget,
     MeisterCorpus,
     Projection,
 )
-from heedful.papers.meister2021.data import prepare
+from heedful.papers.meister2021.data import encode_corpus
 from heedful.papers.meister2021.models import (
     WEIGHTS,
     Trained,
-    answers,
     build,
     load_base,
     train_by_epoch,
     train_settings,
-    weights_of,
 )
 from heedful.papers.meister2021.tables import columns
 from heedful.papers.published import published_means
@@ -44,7 +44,7 @@ NEW_START = 10_007  # added to the base's seed: an adversary starts from other r
 
 @dataclass(frozen=True)
 class Attacked:
-    """A kind of adversary, of which each of the first `seeds` of the base is a unit."""
+    """A kind of adversary; the attack on each of the first `seeds` of the base is a unit."""
 
     base: Trained
     kind: Kind
@@ -52,11 +52,12 @@ class Attacked:
     penalty: float | None
     seeds: int
 
-    def unit(self, seed: int, lab: Workspace) -> Unit:
+    def unit(self, seed: int, budget: str) -> Unit:
         """The attack on one seed of the base."""
-        sizes, base = BUDGETS[lab.budget].attacks, self.base.unit(seed, lab)
+        sizes, base = BUDGETS[budget].attacks, self.base.unit(seed, budget)
         arguments: dict[str, Any] = {
-            "base": dict(base.arguments),
+            "base": self.base.arguments(seed, budget),
+            WEIGHTS: base.arguments[WEIGHTS],
             "kind": self.kind,
             "divergence": self.divergence,
             "penalty": self.penalty,
@@ -66,20 +67,29 @@ class Attacked:
         elif self.kind == "frozen":
             arguments |= {"rate": sizes.frozen_rate}
         name = f"{base.name}-{self.kind}-{self.divergence}-{self.penalty}"
-        return Unit(name, f"{__name__}:attacked", arguments, {WEIGHTS: str(weights_of(base, lab))})
+        return Unit(name, f"{__name__}:attack", arguments, paths=(WEIGHTS,))
+
+    def units(self, budget: str) -> list[Unit]:
+        """The attacks on all seeds."""
+        return [self.unit(seed, budget) for seed in range(self.seeds)]
 
 
-def attacks(lab: Workspace, wanted: Iterable[Attacked]) -> dict[Attacked, list[dict[str, Any]]]:
-    """What each kind of adversary came to, seed by seed; bases that are missing are trained first."""
-    kinds = dict.fromkeys(wanted)
-    answers(lab, (kind.base for kind in kinds), weights=True)
-    units = {kind: [kind.unit(seed, lab) for seed in range(kind.seeds)] for kind in kinds}
-    distinct = {unit.name: unit for each in units.values() for unit in each}
-    found = lab.compute(list(distinct.values()))
-    return {kind: [found[unit.name] for unit in each] for kind, each in units.items()}
+def attack_needs(kinds: Iterable[Attacked], budget: str) -> Needs:
+    """What `read_attacks` reads, and before that the bases with their weights."""
+    kinds = list(dict.fromkeys(kinds))
+    bases = [unit for base in dict.fromkeys(kind.base for kind in kinds) for unit in base.units(budget)]
+    attacks = tuple(unit for kind in kinds for unit in kind.units(budget))
+    return Needs(
+        units=tuple(replace(unit, makes=(WEIGHTS,)) for unit in bases), then=lambda workspace: Needs(units=attacks)
+    )
 
 
-def attacked(
+def read_attacks(workspace: Workspace, kinds: Iterable[Attacked]) -> dict[Attacked, list[dict[str, Any]]]:
+    """What was measured on each kind of adversary, seed by seed."""
+    return {kind: list(workspace.answers(kind.units(workspace.budget)).values()) for kind in dict.fromkeys(kinds)}
+
+
+def attack(
     *,
     base: Mapping[str, Any],
     kind: Kind,
@@ -91,12 +101,11 @@ def attacked(
     rate: float | None = None,
     steps: int = 0,
 ) -> dict[str, Any]:
-    """Make one adversary; returns means over all test texts of JSD (and the highest possible) and TVD, and
-    accuracy before and after.
+    """A unit: make one adversary; means over all test texts of JSD (and the highest possible), TVD and accuracy.
 
     rate: the learning rate of the scores or of the scorer; None: the base's, of everything. steps: on each text.
     """
-    encoded = prepare(*(base[name] for name in ("data", "max_train", "max_test", "longest")))
+    encoded = encode_corpus(*(base[name] for name in ("data", "max_train", "max_test", "longest")))
     config, seed = from_mapping(ModelConfig, base["model"]), base["seed"] + NEW_START
     model = load_base(config, encoded.vocabulary, weights).to(device)
     if kind == "instance":
@@ -139,19 +148,23 @@ ALONE = "adv. frozen, divergence alone"
 MEASURES = ("JSD", "accuracy", "accuracy change", "TVD", "highest JSD")
 
 
-def find_table5(lab: Workspace) -> Finding:
+def table5_needs(budget: str) -> Needs:
+    """What Table 5 reads."""
+    lines = _table5_lines(BUDGETS[budget])
+    return attack_needs((kind for each in lines for kinds in each.values() for kind in kinds), budget)
+
+
+def find_table5(workspace: Workspace) -> Finding:
     """Table 5: JSD and accuracy of adversaries to softmax bases; beside it, sparsemax bases and KL in place of JSD."""
-    budget = BUDGETS[lab.budget]
-    sizes, some = budget.attacks, [c for c in budget.corpora if c.data in budget.attacks.tradeoff]
-    main = _against(budget.corpora, SOFTMAX, sizes)
-    sparse = _against(some, SPARSEMAX, sizes)
-    by_kl = _by_kl(some, sizes)
-    seen = attacks(lab, [kind for lines in (main, sparse, by_kl) for kinds in lines.values() for kind in kinds])
+    budget = BUDGETS[workspace.budget]
+    sizes, some = budget.attacks, _tradeoff_corpora(budget)
+    main, sparse, by_kl = lines = _table5_lines(budget)
+    seen = read_attacks(workspace, [kind for each in lines for kinds in each.values() for kind in kinds])
     values: list[Value] = []
     for how in dict.fromkeys(label for _, label in main):
         for what in ("accuracy change", "JSD"):
             each = [
-                Value(f"{what}, {how}, {kind.base.corpus.data}, {model}", _measured(seen[kind], what))
+                Value(f"{what}, {how}, {kind.base.corpus.data}, {model}", _estimate(seen[kind], what))
                 for (model, label), kinds in main.items()
                 for kind in kinds
                 if label == how
@@ -175,6 +188,16 @@ def find_table5(lab: Workspace) -> Finding:
             "text are chosen directly. The paper's frozen numbers stand beside the first.",
         ),
     )
+
+
+def _table5_lines(budget: MeisterBudget) -> tuple[Lines, Lines, Lines]:
+    """The adversaries to softmax bases, to sparsemax bases, and by KL."""
+    sizes, some = budget.attacks, _tradeoff_corpora(budget)
+    return _against(budget.corpora, SOFTMAX, sizes), _against(some, SPARSEMAX, sizes), _by_kl(some, sizes)
+
+
+def _tradeoff_corpora(budget: MeisterBudget) -> list[MeisterCorpus]:
+    return [corpus for corpus in budget.corpora if corpus.data in budget.attacks.tradeoff]
 
 
 def _against(corpora: Sequence[MeisterCorpus], projection: Projection, sizes: Attacks) -> Lines:
@@ -209,39 +232,36 @@ def _table(title: str, corpora: Sequence[MeisterCorpus], lines: Lines, seen: See
             for what in MEASURES:
                 key = (str(kind.base.corpus.published_as), f"{model} {label.replace('.', '')}", what)
                 digits = 3 if what == "accuracy change" else 2
-                cells.append(Cell(_measured(seen[kind], what), printed.get(key, (None,))[0], digits=digits))
+                cells.append(Cell(_estimate(seen[kind], what), printed.get(key, (None,))[0], digits=digits))
         rows.append(Row(label, tuple(cells), model))
     heads = tuple(f"{name}: {what}" for name in columns(corpora) for what in MEASURES)
     return ResultTable(title, heads, tuple(rows))
 
 
-def _measured(answers: Sequence[Mapping[str, Any]], what: str) -> Estimate:
+def _estimate(answers: Sequence[Mapping[str, Any]], what: str) -> Estimate:
     if what == "accuracy change":
         return mean_over_seeds([answer["accuracy"] - answer["base_accuracy"] for answer in answers])
     return mean_over_seeds([answer[what.lower()] for answer in answers])
 
 
-def find_tradeoff(lab: Workspace) -> Finding:
+def tradeoff_needs(budget: str) -> Needs:
+    """What the trade-off reads."""
+    kinds = _along_penalties(BUDGETS[budget])
+    return attack_needs((kind for each in kinds.values() for kind in each), budget)
+
+
+def find_tradeoff(workspace: Workspace) -> Finding:
     """Divergence against accuracy as the penalty λ grows, which the paper does not show."""
-    budget = BUDGETS[lab.budget]
-    sizes, some = budget.attacks, [c for c in budget.corpora if c.data in budget.attacks.tradeoff]
-    along = {
-        (corpus, architecture, kind): [
-            Attacked(Trained(corpus, architecture, SOFTMAX), kind, "jsd", penalty, sizes.seeds)
-            for penalty in sizes.penalties
-        ]
-        for corpus in some
-        for architecture in ARCHITECTURES
-        for kind in LABELS
-    }
-    seen = attacks(lab, [kind for kinds in along.values() for kind in kinds])
+    budget = BUDGETS[workspace.budget]
+    sizes, some, along = budget.attacks, _tradeoff_corpora(budget), _along_penalties(budget)
+    seen = read_attacks(workspace, [kind for kinds in along.values() for kind in kinds])
     panels, rows = [], []
     for corpus, name in zip(some, columns(some), strict=True):
         for architecture in ARCHITECTURES:
             title, lines = f"{name}, {NAMES[architecture]}", []
             for kind, label in LABELS.items():
                 adversaries = along[corpus, architecture, kind]
-                table = [[_measured(seen[adversary], what) for what in MEASURES] for adversary in adversaries]
+                table = [[_estimate(seen[adversary], what) for what in MEASURES] for adversary in adversaries]
                 for penalty, measured in zip(sizes.penalties, table, strict=True):
                     cells = tuple(Cell(estimate, digits=3) for estimate in measured)
                     rows.append(Row(f"{label}, λ = {penalty:g}", cells, title))
@@ -262,3 +282,17 @@ def find_tradeoff(lab: Workspace) -> Finding:
         (ResultTable("The trade-off in numbers", MEASURES, tuple(rows), "Intervals are over seeds."),),
         (Figure("tradeoff", "Divergence against accuracy over the penalty λ", tuple(panels), caption),),
     )
+
+
+def _along_penalties(budget: MeisterBudget) -> dict[tuple[MeisterCorpus, Architecture, Kind], list[Attacked]]:
+    """The adversaries of the trade-off, one for each penalty."""
+    sizes = budget.attacks
+    return {
+        (corpus, architecture, kind): [
+            Attacked(Trained(corpus, architecture, SOFTMAX), kind, "jsd", penalty, sizes.seeds)
+            for penalty in sizes.penalties
+        ]
+        for corpus in _tradeoff_corpora(budget)
+        for architecture in ARCHITECTURES
+        for kind in LABELS
+    }

@@ -1,25 +1,34 @@
 """The contents of meister2021: every table and figure, in the paper's order, and what it leaves out."""
 
+from collections.abc import Callable, Sequence
+
 from heedful.papers.claims import Claim, Condition
-from heedful.papers.experiment import Experiment
-from heedful.papers.meister2021.adversaries import find_table5, find_tradeoff
-from heedful.papers.meister2021.config import BUDGETS
-from heedful.papers.meister2021.figures import (
-    find_entmax,
-    find_figure1,
-    find_figure3,
-    find_figure4,
-    find_layers,
-    find_table6,
-)
-from heedful.papers.meister2021.tables import find_figure2, find_length, find_table1, find_table2, find_table3
+from heedful.papers.experiment import Experiment, Workspace
+from heedful.papers.findings import Finding
+from heedful.papers.meister2021 import adversaries, figures, tables
+from heedful.papers.meister2021.config import BUDGETS, MeisterCorpus
+from heedful.papers.meister2021.models import Trained, model_needs
 from heedful.storage.serialization import content
 
 TITLE = "Is Sparse Attention more Interpretable? (Meister, Lazov, Augenstein, Cotterell 2021)"
 
 
-def _models(budget: str) -> object:
-    """What decides all but the adversaries."""
+PAPER = "meister2021"
+
+
+def _experiment(
+    name: str,
+    title: str,
+    find: Callable[[Workspace], Finding],
+    models: Callable[[Sequence[MeisterCorpus]], list[Trained]],
+) -> Experiment:
+    """An experiment that reads what was measured on these models of all corpora."""
+    return Experiment(
+        name, title, _all_but_attacks, find, lambda budget: model_needs(models(BUDGETS[budget].corpora), budget)
+    )
+
+
+def _all_but_attacks(budget: str) -> object:
     return {name: value for name, value in content(BUDGETS[budget]).items() if name != "attacks"}
 
 
@@ -28,23 +37,35 @@ def _everything(budget: str) -> object:
 
 
 EXPERIMENTS = (
-    Experiment("figure1", "Figure 1: attention against gradient importance", _models, find_figure1),
-    Experiment("table1", "Table 1: what hidden states are made of", _models, find_table1),
-    Experiment("figure2", "Figure 2: entropy of the importance of inputs", _models, find_figure2),
-    Experiment("table2", "Table 2: does that entropy rise or fall with λ?", _models, find_table2),
-    Experiment("figure3", "Figure 3: attention against the importance of inputs, along λ", _models, find_figure3),
-    Experiment("table3", "Table 3: data and baselines", _models, find_table3),
-    Experiment("table5", "Table 5: adversaries", _everything, find_table5),
-    Experiment("table6", "Table 6: attention against importance", _models, find_table6),
-    Experiment("figure4", "Figure 4: attention against leave-one-out importance", _models, find_figure4),
-    Experiment("tradeoff", "Beyond: divergence against accuracy", _everything, find_tradeoff),
-    Experiment("length", "Beyond: entropy against length", _models, find_length),
-    Experiment("entmax", "Beyond: entmax from softmax to sparsemax", _models, find_entmax),
-    Experiment("layers", "Beyond: the Transformer's self-attention", _models, find_layers),
+    _experiment("figure1", "Figure 1: attention against gradient importance", figures.find_figure1, tables.main_models),
+    _experiment("table1", "Table 1: what hidden states are made of", tables.find_table1, tables.main_models),
+    _experiment(
+        "figure2", "Figure 2: entropy of the importance of inputs", tables.find_figure2, tables.softmax_and_grid
+    ),
+    _experiment("table2", "Table 2: does that entropy rise or fall with λ?", tables.find_table2, tables.all_along),
+    _experiment(
+        "figure3",
+        "Figure 3: attention against the importance of inputs, along λ",
+        figures.find_figure3,
+        tables.all_along,
+    ),
+    _experiment("table3", "Table 3: data and baselines", tables.find_table3, tables.softmax_models),
+    Experiment("table5", "Table 5: adversaries", _everything, adversaries.find_table5, adversaries.table5_needs),
+    _experiment("table6", "Table 6: attention against importance", figures.find_table6, tables.main_models),
+    _experiment(
+        "figure4", "Figure 4: attention against leave-one-out importance", figures.find_figure4, tables.main_models
+    ),
+    Experiment(
+        "tradeoff",
+        "Beyond: divergence against accuracy",
+        _everything,
+        adversaries.find_tradeoff,
+        adversaries.tradeoff_needs,
+    ),
+    _experiment("length", "Beyond: entropy against length", tables.find_length, tables.main_models),
+    _experiment("entmax", "Beyond: entmax from softmax to sparsemax", figures.find_entmax, figures.entmax_models),
+    _experiment("layers", "Beyond: the Transformer's self-attention", figures.find_layers, figures.layer_models),
 )
-
-
-PAPER = "meister2021"
 
 CLAIMS = (
     Claim(

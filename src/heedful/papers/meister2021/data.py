@@ -52,15 +52,15 @@ RULES = {
 
 
 @lru_cache(maxsize=4)
-def prepare(
+def encode_corpus(
     data: str, max_train: int | None = None, max_test: int | None = None, longest: int | None = None
 ) -> Encoded:
-    """A corpus as numbers; `max_train` and `max_test` take stratified samples of the training and of the other texts.
+    """A corpus as ids; `max_train` and `max_test` take stratified samples of the training and of the other texts.
 
     longest: texts of so many words or more are dropped, whatever the corpus's own rule allows. Of a corpus that Jain &
     Wallace do not have, every other text that has a word is kept, with its digits.
 
-    >>> encoded = prepare("polarity", 50, 10)
+    >>> encoded = encode_corpus("polarity", 50, 10)
     >>> len(encoded.train), len(encoded.validation), len(encoded.test), int(encoded.train.lengths.max())
     (50, 10, 10, 12)
     """

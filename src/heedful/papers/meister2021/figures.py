@@ -1,4 +1,4 @@
-"""Table 6 and Figures 1, 3 and 4: does attention order positions as their importance does, and more so when sparse?
+"""Table 6, Figures 1, 3 and 4, entmax and layers: does attention order positions as importance does, sparse or not?
 
 τ-b over all positions is what the paper prints. Beside it stand τ-b on the support of α, where tied zeros cannot help,
 and, for the inputs, τ-b as a share of the highest that so many zeros allow.
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from heedful.papers.experiment import Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, NAMES, MeisterCorpus, entmax
-from heedful.papers.meister2021.models import Trained, answers
+from heedful.papers.meister2021.models import Trained, read_answers
 from heedful.papers.meister2021.tables import (
     AXIS,
-    AXIS_SAID,
+    AXIS_CAPTION,
     PROJECTIONS,
     SPREAD,
     Answer,
@@ -25,10 +25,10 @@ from heedful.papers.meister2021.tables import (
     less,
     main_models,
     numbers,
-    of,
     on_axis,
     over_ceiling,
     over_seeds,
+    per_text,
     trend,
     undefined,
 )
@@ -41,12 +41,12 @@ SYMBOLS = {"g_y_x": "g_y(x)", "d_y_x": "D_y(x)", "g_y_h": "g_y(I)", "d_y_h": "D_
 
 def tau(importance: str) -> PerText:
     """τ-b of α with an importance over all positions."""
-    return of(f"tau {importance}")
+    return per_text(f"tau {importance}")
 
 
 def on_support(importance: str) -> PerText:
     """The same over the positions that α does not leave out."""
-    return of(f"tau {importance} support")
+    return per_text(f"tau {importance} support")
 
 
 def share_of_ceiling(importance: str) -> PerText:
@@ -54,10 +54,10 @@ def share_of_ceiling(importance: str) -> PerText:
     return over_ceiling(f"tau {importance}")
 
 
-def find_table6(lab: Workspace) -> Finding:
+def find_table6(workspace: Workspace) -> Finding:
     """Table 6: τ(α, importance) of inputs and of hidden states, and what remains of it without its tied zeros."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, main_models(corpora))
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, main_models(corpora))
     inputs, hidden = ("g_y_x", "d_y_x"), ("g_y_h", "d_y_h")
     tables = (
         _table("Table 6: τ(α, importance of the inputs x)", corpora, seen, {i: tau(i) for i in inputs}),
@@ -73,14 +73,16 @@ def find_table6(lab: Workspace) -> Finding:
             gaps = [
                 Value(
                     f"tau of I less tau of x{how}, {kind}, {model.corpus.data}, {model.name}",
-                    over_seeds(found, less(measure(h), measure(x))),
+                    over_seeds(seeds, less(measure(h), measure(x))),
                 )
-                for model, found in seen.items()
+                for model, seeds in seen.items()
             ]
             values += [*gaps, *extremes(f"tau of I less tau of x{how}, {kind}", gaps)]
-    lost = {i: sum(undefined(found, tau(i)) for found in seen.values()) for i in SYMBOLS}
-    on = {i: sum(undefined(found, on_support(i)) for found in seen.values()) for i in SYMBOLS}
-    counted = ", ".join(f"{SYMBOLS[i]} {lost[i]} ({on[i]} on the support)" for i in SYMBOLS)
+    lost = {
+        i: [sum(undefined(seeds, measure(i)) for seeds in seen.values()) for measure in (tau, on_support)]
+        for i in SYMBOLS
+    }
+    counted = ", ".join(f"{SYMBOLS[i]} {count} ({support} on the support)" for i, (count, support) in lost.items())
     return Finding(
         tables,
         values=tuple(values),
@@ -109,10 +111,10 @@ def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: M
     return ResultTable(title, heads, tuple(rows), SPREAD)
 
 
-def find_figure1(lab: Workspace) -> Finding:
+def find_figure1(workspace: Workspace) -> Finding:
     """Figure 1: τ(α, gradient importance) of inputs and hidden states; and g_h(x) of one text beside its α."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, main_models(corpora))
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, main_models(corpora))
     shown = [(p, seen[Trained(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
     panels = []
     for projection, example in shown:
@@ -138,10 +140,10 @@ def find_figure1(lab: Workspace) -> Finding:
     return Finding(figures=(_bars("figure1", "Figure 1: τ(α, gradient importance)", corpora, seen, "gradient"), text))
 
 
-def find_figure4(lab: Workspace) -> Finding:
+def find_figure4(workspace: Workspace) -> Finding:
     """Figure 4: the same for leave-one-out importance."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, main_models(corpora))
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, main_models(corpora))
     return Finding(figures=(_bars("figure4", "Figure 4: τ(α, leave-one-out)", corpora, seen, "leave-one-out"),))
 
 
@@ -162,10 +164,10 @@ def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, k
     return Figure(name, title, tuple(panels), "Means over texts and seeds.")
 
 
-def find_figure3(lab: Workspace) -> Finding:
+def find_figure3(workspace: Workspace) -> Finding:
     """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, all_along(corpora))
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, all_along(corpora))
     hows = {"all positions": tau, "share of the ceiling": share_of_ceiling, "on the support": on_support}
     figures, values, rows = [], [], []
     for number, (how, measure) in enumerate(hows.items()):
@@ -175,7 +177,7 @@ def find_figure3(lab: Workspace) -> Finding:
                 lines, cells, trends = [], [], []
                 for corpus, head in zip(corpora, columns(corpora), strict=True):
                     along = [seen[model] for model in along_grid(corpus, architecture)]
-                    heights = [over_seeds(found, measure(importance)) for found in along]
+                    heights = [over_seeds(seeds, measure(importance)) for seeds in along]
                     lines.append(curve(head, [on_axis(lam) for lam in corpus.grid], heights))
                     falls = trend(corpus.grid, along, measure(importance))
                     cells.append(Cell(falls, digits=2))
@@ -186,7 +188,7 @@ def find_figure3(lab: Workspace) -> Finding:
                 rows.append(Row(title, tuple(cells), how))
                 values += trends
         name = "figure3" if not number else f"figure3_{('ceiling', 'support')[number - 1]}"
-        figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_SAID))
+        figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_CAPTION))
     for how in hows:
         for importance in ("g_y_x", "d_y_x"):
             what = f"trend of tau with {SYMBOLS[importance]}, {how}"
@@ -201,35 +203,39 @@ def find_figure3(lab: Workspace) -> Finding:
 
 
 ENTMAX: dict[str, PerText] = {
-    "H̃(g_y(x))": of("entropy g_y_x"),
-    "H̃(D_y(x))": of("entropy d_y_x"),
-    "H̃(g_h(x))": of("entropy g_h_x"),
-    "H̃(α)": of("entropy alpha"),
-    "τ(α, g_y(x))": of("tau g_y_x"),
+    "H̃(g_y(x))": per_text("entropy g_y_x"),
+    "H̃(D_y(x))": per_text("entropy d_y_x"),
+    "H̃(g_h(x))": per_text("entropy g_h_x"),
+    "H̃(α)": per_text("entropy alpha"),
+    "τ(α, g_y(x))": per_text("tau g_y_x"),
     "τ(α, g_y(x)) / ceiling": over_ceiling("tau g_y_x"),
-    "τ(α, g_y(x)) on the support": of("tau g_y_x support"),
-    "τ(α, g_y(I))": of("tau g_y_h"),
+    "τ(α, g_y(x)) on the support": per_text("tau g_y_x support"),
+    "τ(α, g_y(I))": per_text("tau g_y_h"),
 }
 LAYERS = ("entropy received", "entropy of a query", "tau g_y_x", "tau d_y_x")
 LAYER_HEADS = ("H̃(received)", "H̃ of one query", "τ(received, g_y(x))", "τ(received, D_y(x))")
 
 
-def find_entmax(lab: Workspace) -> Finding:
+def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The BiLSTMs of each corpus along α of entmax."""
+    return [Trained(corpus, "bilstm", entmax(alpha)) for corpus in corpora for alpha in corpus.alphas]
+
+
+def find_entmax(workspace: Workspace) -> Finding:
     """The same measures along α of entmax, from softmax at 1 to sparsemax at 2."""
-    corpora = [corpus for corpus in BUDGETS[lab.budget].corpora if corpus.alphas]
-    along = {c: [Trained(c, "bilstm", entmax(alpha)) for alpha in c.alphas] for c in corpora}
-    seen = answers(lab, [model for models in along.values() for model in models])
+    corpora = [corpus for corpus in BUDGETS[workspace.budget].corpora if corpus.alphas]
+    seen = read_answers(workspace, entmax_models(corpora))
     rows, panels, values = [], [], []
     for corpus, name in zip(corpora, columns(corpora), strict=True):
-        found = [seen[model] for model in along[corpus]]
-        for alpha, answer in zip(corpus.alphas, found, strict=True):
-            rows.append(Row(f"α = {alpha:g}", tuple(cell(answer, measure) for measure in ENTMAX.values()), name))
-        trends = {head: trend(corpus.alphas, found, measure) for head, measure in ENTMAX.items()}
+        along = [seen[model] for model in entmax_models([corpus])]
+        for alpha, seeds in zip(corpus.alphas, along, strict=True):
+            rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), name))
+        trends = {head: trend(corpus.alphas, along, measure) for head, measure in ENTMAX.items()}
         rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), name))
         values += [Value(f"trend along entmax of {head}, {corpus.data}", tau) for head, tau in trends.items()]
         for kind in ("H̃", "τ"):
             lines = tuple(
-                curve(head, corpus.alphas, [over_seeds(answer, measure) for answer in found])
+                curve(head, corpus.alphas, [over_seeds(seeds, measure) for seeds in along])
                 for head, measure in ENTMAX.items()
                 if head.startswith(kind)
             )
@@ -242,23 +248,27 @@ def find_entmax(lab: Workspace) -> Finding:
     )
 
 
-def find_layers(lab: Workspace) -> Finding:
+def layer_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The Transformers of Tables 1 and 6."""
+    return [Trained(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
+
+
+def find_layers(workspace: Workspace) -> Finding:
     """What each token receives in a self-attention layer, averaged over queries, taken as if it were α."""
-    corpora = BUDGETS[lab.budget].corpora
-    models = [Trained(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
-    seen = answers(lab, models)
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, layer_models(corpora))
     rows, values = [], []
-    for model in models:
+    for model, seeds in seen.items():
         group = f"{columns([model.corpus])[0]}, {model.name}"
-        for layer in range(len(seen[model][0]["layers"])):
+        for layer in range(len(seeds[0]["layers"])):
             measures = [_of_layer(layer, key) for key in LAYERS]
-            rows.append(Row(f"layer {layer + 1}", tuple(cell(seen[model], m) for m in measures), group))
+            rows.append(Row(f"layer {layer + 1}", tuple(cell(seeds, m) for m in measures), group))
             values += [
-                Value(f"{head}, layer {layer + 1}, {model.corpus.data}, {model.name}", over_seeds(seen[model], m))
+                Value(f"{head}, layer {layer + 1}, {model.corpus.data}, {model.name}", over_seeds(seeds, m))
                 for head, m in zip(LAYER_HEADS, measures, strict=True)
             ]
-        pooled = [of("entropy alpha"), None, of("tau g_y_x"), of("tau d_y_x")]
-        rows.append(Row("pooling α", tuple(cell(seen[model], m) if m else Cell(text="") for m in pooled), group))
+        pooled = [per_text("entropy alpha"), None, per_text("tau g_y_x"), per_text("tau d_y_x")]
+        rows.append(Row("pooling α", tuple(cell(seeds, m) if m else Cell(text="") for m in pooled), group))
     note = (
         "Self-attention is softmax in every model: the projection named is that of the pooling attention, whose own "
         "numbers stand last."

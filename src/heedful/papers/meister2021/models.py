@@ -1,10 +1,10 @@
-"""One trained model of meister2021, and what is measured on it: a unit for each corpus, model and seed.
+"""The models of meister2021, trained and measured: a unit for each corpus, model and seed.
 
-The weights of the epoch of best validation accuracy are measured, and kept beside the units for the adversaries.
+The weights of the epoch of best validation accuracy are measured, and stored for the adversaries.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,139 +26,21 @@ from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import Trainable, train
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
-from heedful.papers.meister2021.data import SEED, prepare, word_vectors
+from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
 from heedful.papers.units import Unit, check_beside, write_beside
 from heedful.storage.serialization import content, from_mapping
 
 IMPORTANCES = ("g_y_x", "d_y_x", "g_y_h", "d_y_h", "g_y_x detached", "g_y_h detached")
 DIGITS = 6
 EXAMPLE_LENGTH = 14  # words of the text that is shown as an example, or the next longer one
-
-
-def measure(model: AttentionClassifier, texts: EncodedSplit, matrices: int, words: Sequence[str]) -> dict[str, Any]:
-    """All measures of some texts, `matrices` of which have g_h(x); and one text with its g_h(x) and α in full."""
-    batch = collate(texts, np.arange(len(texts)), model.output.weight.device)
-    alpha = attention(model, batch)
-    rows = importances(model, batch)
-    found: dict[str, Any] = {
-        "length": alpha.lengths.tolist(),
-        "support": np.add.reduceat(alpha.values > 0, alpha.offsets[:-1], dtype=np.int64).tolist(),
-        "ceiling": listed(kendall_ceiling(alpha)),
-        "entropy alpha": listed(normalised_entropy(alpha)),
-    }
-    for name, importance in rows.items():
-        found[f"tau {name}"] = listed(kendall_tau_b(alpha, importance))
-        found[f"tau {name} support"] = listed(kendall_tau_b(alpha, importance, support=True))
-        found[f"entropy {name}"] = listed(_entropy(importance))
-    found |= _contextualisation(model, texts, min(matrices, len(texts)))
-    found["layers"] = _layers(model, batch, rows)
-    found["example"] = _example(model, texts, words)
-    return found
-
-
-@torch.no_grad()
-def attention(model: AttentionClassifier, batch: Batch) -> Ragged:
-    """α of each text."""
-    alpha = model(batch.tokens, batch.mask).alpha
-    return as_ragged(alpha.double().cpu().numpy(), batch.mask.cpu().numpy())
-
-
-def importances(model: AttentionClassifier, batch: Batch) -> dict[str, Importance]:
-    """The importances of `IMPORTANCES`; leaving a token or a state out knows no gradient to detach."""
-    forward, tokens, mask = classifier_forward(model), batch.tokens, batch.mask
-    return {
-        "g_y_x": g_y_x(forward, tokens, mask),
-        "d_y_x": d_y_x(forward, tokens, mask),
-        "g_y_h": g_y_h(forward, tokens, mask),
-        "d_y_h": d_y_h(forward, tokens, mask),
-        "g_y_x detached": g_y_x(forward, tokens, mask, attach=False),
-        "g_y_h detached": g_y_h(forward, tokens, mask, attach=False),
-    }
-
-
-def _entropy(importance: Importance) -> NDArray[np.float64]:
-    """H̃; NaN where nothing matters, which is not the same as everything mattering alike."""
-    return np.where(importance.undefined, np.nan, normalised_entropy(importance))
-
-
-def _contextualisation(model: AttentionClassifier, texts: EncodedSplit, count: int) -> dict[str, list[float | None]]:
-    """H̃(g_{h_p}(x)), and the share of h_p that is its own token's, both in the mean over p."""
-    chosen = texts.take(np.arange(count))
-    batch = collate(chosen, np.arange(count), model.output.weight.device)
-    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
-    lengths = chosen.lengths
-    of_text = np.concatenate([[0], np.cumsum(lengths)])[:-1]  # where the rows of each text begin
-    place = np.concatenate([np.arange(n) for n in lengths])
-    own = np.where(matrix.undefined, np.nan, matrix.values[matrix.offsets[:-1] + place])
-    return {
-        "entropy g_h_x": listed(_mean_of_rows(_entropy(matrix), of_text)),
-        "own g_h_x": listed(_mean_of_rows(own, of_text)),
-    }
-
-
-def _mean_of_rows(values: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The mean within each text over the rows that have a value; NaN where none has."""
-    defined = ~np.isnan(values)
-    total = np.add.reduceat(np.where(defined, values, 0.0), starts)
-    count = np.add.reduceat(defined, starts, dtype=np.int64)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-@torch.no_grad()
-def _layers(
-    model: AttentionClassifier, batch: Batch, rows: dict[str, Importance]
-) -> list[dict[str, list[float | None]]]:
-    """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α."""
-    found = []
-    mask = batch.mask
-    for weights in model(batch.tokens, mask).self_attention:
-        per_query = weights.double().mean(1)  # over heads: (B, L, L)
-        received = (per_query * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
-        layer = as_ragged(received.cpu().numpy(), mask.cpu().numpy())
-        query = mask.cpu().numpy()
-        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), query, strict=True)]
-        found.append(
-            {
-                "entropy received": listed(normalised_entropy(layer)),
-                "entropy of a query": listed([normalised_entropy(text).mean() for text in each]),
-                "tau g_y_x": listed(kendall_tau_b(layer, rows["g_y_x"])),
-                "tau d_y_x": listed(kendall_tau_b(layer, rows["d_y_x"])),
-            }
-        )
-    return found
-
-
-def _example(model: AttentionClassifier, texts: EncodedSplit, words: Sequence[str]) -> dict[str, Any]:
-    """The words of one text, its g_h(x), a row for each p, and its α."""
-    long_enough = np.where(texts.lengths >= EXAMPLE_LENGTH, texts.lengths, np.iinfo(np.int64).max)
-    at = int(np.argmin(long_enough)) if texts.lengths.max() >= EXAMPLE_LENGTH else int(np.argmax(texts.lengths))
-    batch = collate(texts, np.array([at]), model.output.weight.device)
-    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
-    n = int(texts.lengths[at])
-    return {
-        "words": [words[int(i)] for i in texts.text(at)],
-        "g_h_x": np.round(matrix.values.reshape(n, n), DIGITS).tolist(),
-        "alpha": np.round(attention(model, batch).values, DIGITS).tolist(),
-    }
-
-
-def listed(values: NDArray[np.float64] | Sequence[float]) -> list[float | None]:
-    """Numbers for JSON: rounded, None for NaN.
-
-    >>> listed(np.array([0.12345678, np.nan]))
-    [0.123457, None]
-    """
-    return [None if np.isnan(value) else round(float(value), DIGITS) for value in values]
-
-
-WEIGHTS = "weights"  # the place of a unit's weights
+WEIGHTS = "weights"  # the argument that says where a unit stores its weights
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A kind of model, of which every seed is a unit."""
+    """A kind of model; the training of each seed is a unit."""
 
     corpus: MeisterCorpus
     architecture: Architecture
@@ -166,58 +48,57 @@ class Trained:
 
     @property
     def name(self) -> str:
-        """As the paper calls it.
+        """The paper's name for it.
 
         >>> Trained(BUDGETS["quick"].corpora[0], "bilstm", Projection("softmax")).name
         'BiLSTM softmax'
         """
         return f"{NAMES[self.architecture]} {self.projection}"
 
-    def unit(self, seed: int, lab: Workspace) -> Unit:
-        """One seed's training; its weights go where `weights` says."""
+    def unit(self, seed: int, budget: str) -> Unit:
+        """One seed's training; its weights are stored under the name of its answer."""
         kind = str(self.projection).replace("(", "").replace(")", "")
-        name, function = f"{self.corpus.data}-{self.architecture}-{kind}-{seed}", f"{__name__}:trained_and_measured"
-        unit = Unit(name, function, self.arguments(seed, lab))
-        return replace(unit, places={WEIGHTS: str(weights_of(unit, lab))})
+        name, function = f"{self.corpus.data}-{self.architecture}-{kind}-{seed}", f"{__name__}:train_and_measure"
+        arguments = self.arguments(seed, budget)
+        weights = f"weights/{Path(Unit(name, function, arguments).file).stem}.safetensors"
+        return Unit(name, function, {**arguments, WEIGHTS: weights}, paths=(WEIGHTS,))
 
-    def arguments(self, seed: int, lab: Workspace) -> dict[str, Any]:
-        """Everything that decides what a seed comes to."""
-        budget, second = BUDGETS[lab.budget], self.architecture == "transformer"
+    def arguments(self, seed: int, budget: str) -> dict[str, Any]:
+        """Everything that decides the answer of a seed."""
+        sizes, second = BUDGETS[budget], self.architecture == "transformer"
         return {
             "data": self.corpus.data,
             "max_train": self.corpus.max_train,
             "max_test": self.corpus.max_test,
             "longest": self.corpus.longest,
-            "vectors": budget.vectors,
-            "model": content(budget.model(self.architecture, self.projection)),
+            "vectors": sizes.vectors,
+            "model": content(sizes.model(self.architecture, self.projection)),
             "seed": seed,
             "epochs": self.corpus.epochs[second],
-            "learning_rate": budget.rates[second],
-            "attention_rate": budget.attention_rate,
-            "weight_decay": budget.weight_decay,
-            "batch_size": budget.batch_size,
+            "learning_rate": sizes.rates[second],
+            "attention_rate": sizes.attention_rate,
+            "weight_decay": sizes.weight_decay,
+            "batch_size": sizes.batch_size,
             "examples": self.corpus.examples[second],
             "matrices": self.corpus.matrices[second],
         }
 
-
-def weights_of(unit: Unit, lab: Workspace) -> Path:
-    """Where a unit's weights lie."""
-    return lab.work / "weights" / unit.file.replace(".json", ".safetensors")
-
-
-def answers(lab: Workspace, wanted: Iterable[Trained], *, weights: bool = False) -> dict[Trained, list[dict[str, Any]]]:
-    """What was measured on each kind of model, seed by seed; all that is missing is trained at once.
-
-    weights: whether they are needed too, so that a model whose weights are gone or damaged is trained again.
-    """
-    kinds, makes = dict.fromkeys(wanted), (WEIGHTS,) if weights else ()
-    units = {kind: [replace(kind.unit(seed, lab), makes=makes) for seed in range(kind.corpus.seeds)] for kind in kinds}
-    found = lab.compute([unit for seeds in units.values() for unit in seeds])
-    return {kind: [found[unit.name] for unit in seeds] for kind, seeds in units.items()}
+    def units(self, budget: str) -> list[Unit]:
+        """The training of every seed."""
+        return [self.unit(seed, budget) for seed in range(self.corpus.seeds)]
 
 
-def trained_and_measured(
+def model_needs(models: Iterable[Trained], budget: str) -> Needs:
+    """What `read_answers` reads."""
+    return Needs(units=tuple(unit for model in dict.fromkeys(models) for unit in model.units(budget)))
+
+
+def read_answers(workspace: Workspace, models: Iterable[Trained]) -> dict[Trained, list[dict[str, Any]]]:
+    """What was measured on each kind of model, seed by seed."""
+    return {model: list(workspace.answers(model.units(workspace.budget)).values()) for model in dict.fromkeys(models)}
+
+
+def train_and_measure(
     *,
     data: str,
     max_train: int | None,
@@ -237,16 +118,16 @@ def trained_and_measured(
     device: torch.device,
     report: Report,
 ) -> dict[str, Any]:
-    """Train one model and measure it on a sample of the test texts; see `measuring.measure`."""
-    encoded = prepare(data, max_train, max_test, longest)
+    """A unit: train one model and measure it on a sample of the test texts; see `measure`."""
+    encoded = encode_corpus(data, max_train, max_test, longest)
     classifier = build(from_mapping(ModelConfig, model), encoded.vocabulary, vectors, seed).to(device)
     best: dict[str, Any] = {"validation_accuracy": -1.0}
 
     def at_epoch(epoch: int) -> None:
-        seen = accuracy(classifier, encoded.validation)
-        if seen > best["validation_accuracy"]:
+        validation = accuracy(classifier, encoded.validation)
+        if validation > best["validation_accuracy"]:
             state = {name: tensor.detach().cpu().clone() for name, tensor in classifier.state_dict().items()}
-            best.update(validation_accuracy=seen, epoch=epoch, state=state)
+            best.update(validation_accuracy=validation, epoch=epoch, state=state)
 
     settings = train_settings(
         len(encoded.train), epochs, batch_size, learning_rate, attention_rate=attention_rate, weight_decay=weight_decay
@@ -279,7 +160,7 @@ def build(config: ModelConfig, vocabulary: Vocabulary, vectors: bool, seed: int)
 
 
 def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> AttentionClassifier:
-    """A model that was trained before; a clear error where its weights are gone or damaged."""
+    """A trained model; an error where its weights are gone or damaged."""
     check_beside(WEIGHTS, Path(weights))
     model = AttentionClassifier(config, len(vocabulary), 2)
     state: dict[str, Tensor] = load_file(weights)
@@ -335,5 +216,121 @@ def accuracy(model: AttentionClassifier, split: EncodedSplit) -> float:
 
 
 def chosen_texts(split: EncodedSplit, count: int) -> EncodedSplit:
-    """A stratified sample, the same for every model; so is whatever it begins with."""
+    """A stratified sample, the same for every model; a smaller one is the beginning of a larger."""
     return split.take(stratified_order(split.labels, SEED)[:count])
+
+
+def measure(model: AttentionClassifier, texts: EncodedSplit, matrices: int, words: Sequence[str]) -> dict[str, Any]:
+    """All measures of some texts, `matrices` of which have g_h(x); and one text with its g_h(x) and α in full."""
+    batch = collate(texts, np.arange(len(texts)), model.output.weight.device)
+    alpha = attention(model, batch)
+    rows = importances(model, batch)
+    measures: dict[str, Any] = {
+        "length": alpha.lengths.tolist(),
+        "support": np.add.reduceat(alpha.values > 0, alpha.offsets[:-1], dtype=np.int64).tolist(),
+        "ceiling": listed(kendall_ceiling(alpha)),
+        "entropy alpha": listed(normalised_entropy(alpha)),
+    }
+    for name, importance in rows.items():
+        measures[f"tau {name}"] = listed(kendall_tau_b(alpha, importance))
+        measures[f"tau {name} support"] = listed(kendall_tau_b(alpha, importance, support=True))
+        measures[f"entropy {name}"] = listed(_entropy(importance))
+    measures |= _contextualisation(model, texts, min(matrices, len(texts)))
+    measures["layers"] = _layers(model, batch, rows)
+    measures["example"] = _example(model, texts, words)
+    return measures
+
+
+@torch.no_grad()
+def attention(model: AttentionClassifier, batch: Batch) -> Ragged:
+    """α of each text."""
+    alpha = model(batch.tokens, batch.mask).alpha
+    return as_ragged(alpha.double().cpu().numpy(), batch.mask.cpu().numpy())
+
+
+def importances(model: AttentionClassifier, batch: Batch) -> dict[str, Importance]:
+    """The importances of `IMPORTANCES`; only gradients can hold α fixed (“detached”)."""
+    forward, tokens, mask = classifier_forward(model), batch.tokens, batch.mask
+    return {
+        "g_y_x": g_y_x(forward, tokens, mask),
+        "d_y_x": d_y_x(forward, tokens, mask),
+        "g_y_h": g_y_h(forward, tokens, mask),
+        "d_y_h": d_y_h(forward, tokens, mask),
+        "g_y_x detached": g_y_x(forward, tokens, mask, attach=False),
+        "g_y_h detached": g_y_h(forward, tokens, mask, attach=False),
+    }
+
+
+def _entropy(importance: Importance) -> NDArray[np.float64]:
+    """H̃; NaN where every importance is 0, which is not the same as all being equal."""
+    return np.where(importance.undefined, np.nan, normalised_entropy(importance))
+
+
+def _contextualisation(model: AttentionClassifier, texts: EncodedSplit, count: int) -> dict[str, list[float | None]]:
+    """H̃(g_{h_p}(x)), and the share of h_p that is its own token's, both in the mean over p."""
+    chosen = texts.take(np.arange(count))
+    batch = collate(chosen, np.arange(count), model.output.weight.device)
+    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
+    lengths = chosen.lengths
+    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]  # where the rows of each text begin
+    place = np.concatenate([np.arange(n) for n in lengths])
+    own = np.where(matrix.undefined, np.nan, matrix.values[matrix.offsets[:-1] + place])
+    return {
+        "entropy g_h_x": listed(_mean_of_rows(_entropy(matrix), starts)),
+        "own g_h_x": listed(_mean_of_rows(own, starts)),
+    }
+
+
+def _mean_of_rows(values: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The mean within each text over the rows that have a value; NaN where none has."""
+    defined = ~np.isnan(values)
+    total = np.add.reduceat(np.where(defined, values, 0.0), starts)
+    count = np.add.reduceat(defined, starts, dtype=np.int64)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+@torch.no_grad()
+def _layers(
+    model: AttentionClassifier, batch: Batch, rows: dict[str, Importance]
+) -> list[dict[str, list[float | None]]]:
+    """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α."""
+    layers = []
+    mask = batch.mask
+    for weights in model(batch.tokens, mask).self_attention:
+        per_query = weights.double().mean(1)  # over heads: (B, L, L)
+        received = (per_query * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+        row = as_ragged(received.cpu().numpy(), mask.cpu().numpy())
+        queries = mask.cpu().numpy()
+        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), queries, strict=True)]
+        layers.append(
+            {
+                "entropy received": listed(normalised_entropy(row)),
+                "entropy of a query": listed([normalised_entropy(text).mean() for text in each]),
+                "tau g_y_x": listed(kendall_tau_b(row, rows["g_y_x"])),
+                "tau d_y_x": listed(kendall_tau_b(row, rows["d_y_x"])),
+            }
+        )
+    return layers
+
+
+def _example(model: AttentionClassifier, texts: EncodedSplit, words: Sequence[str]) -> dict[str, Any]:
+    """The words of one text, its g_h(x), a row for each p, and its α."""
+    long_enough = np.where(texts.lengths >= EXAMPLE_LENGTH, texts.lengths, np.iinfo(np.int64).max)
+    at = int(np.argmin(long_enough)) if texts.lengths.max() >= EXAMPLE_LENGTH else int(np.argmax(texts.lengths))
+    batch = collate(texts, np.array([at]), model.output.weight.device)
+    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
+    n = int(texts.lengths[at])
+    return {
+        "words": [words[int(i)] for i in texts.text(at)],
+        "g_h_x": np.round(matrix.values.reshape(n, n), DIGITS).tolist(),
+        "alpha": np.round(attention(model, batch).values, DIGITS).tolist(),
+    }
+
+
+def listed(values: NDArray[np.float64] | Sequence[float]) -> list[float | None]:
+    """Numbers for JSON: rounded, None for NaN.
+
+    >>> listed(np.array([0.12345678, np.nan]))
+    [0.123457, None]
+    """
+    return [None if np.isnan(value) else round(float(value), DIGITS) for value in values]

@@ -1,4 +1,7 @@
-"""Tables 1 and 2, Figure 2 and the lengths of texts: is importance spread out, and does sparsity change that?"""
+"""Tables 1 to 3, Figure 2 and the lengths of texts: is importance spread out, and does sparsity change that?
+
+Above the tables: lists of models, and summaries of what was measured on them, which the figures use too.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,60 +24,61 @@ from heedful.papers.meister2021.config import (
     MeisterCorpus,
     sparsegen,
 )
-from heedful.papers.meister2021.models import Trained, answers
+from heedful.papers.meister2021.models import Trained, read_answers
 from heedful.papers.published import published_means
 
-MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}
+MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}  # their names in Table 3
 COLUMNS = ("train", "validation", "test", "vocabulary", "accuracy (T)", "accuracy (B)")
-
-
-def find_table3(lab: Workspace) -> Finding:
-    """Table 3: sizes and baseline accuracies on the test texts."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, [Trained(corpus, a, SOFTMAX) for corpus in corpora for a in ARCHITECTURES])
-    printed = published_means("3")
-    rows, notes = [], []
-    gaps: dict[bool, list[Value]] = {True: [], False: []}
-    for corpus in corpora:
-        shown = str(corpus.published_as)
-        first = seen[Trained(corpus, "bilstm", SOFTMAX)][0]
-        cells = [
-            Cell(exactly(float(size)), printed.get((shown, "", f"{name} size"), (None,))[0], digits=0)
-            for name, size in first["sizes"].items()
-        ]
-        cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
-        for architecture in ("transformer", "bilstm"):
-            found = mean_over_seeds([a["accuracy"] for a in seen[Trained(corpus, architecture, SOFTMAX)]])
-            cells.append(Cell(found, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
-            goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
-            gap = Estimate(found.value - goal, found.low - goal, found.high - goal, found.n)
-            gaps[corpus.whole].append(Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap))
-        rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
-        notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
-    judged = gaps[True] or gaps[False]
-    return Finding(
-        (
-            ResultTable(
-                "Table 3: data and baselines",
-                COLUMNS,
-                tuple(rows),
-                "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, "
-                "those that are too long.",
-            ),
-        ),
-        values=(*gaps[True], *gaps[False], *extremes("accuracy less the paper's, corpora in full", judged)),
-        notes=tuple(notes),
-    )
-
+PROJECTIONS = (SOFTMAX, SPARSEMAX)
+SPREAD = "After ±, the standard deviation over texts, the paper's in parentheses; intervals are over seeds."
+AXIS = "−log₁₀(1 − λ)"
+AXIS_CAPTION = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
+BINS = 5
 
 Answer = Mapping[str, Any]
 PerText = Callable[[Answer], NDArray[np.float64]]
-PROJECTIONS = (SOFTMAX, SPARSEMAX)
-SPREAD = "After ±, the standard deviation over texts, the paper's in parentheses; intervals are over seeds."
+
+
+def softmax_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of Table 3."""
+    return [Trained(corpus, architecture, SOFTMAX) for corpus in corpora for architecture in ARCHITECTURES]
+
+
+def main_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of Tables 1 and 6: both architectures with softmax and with sparsemax."""
+    return [Trained(c, a, p) for a in ARCHITECTURES for p in PROJECTIONS for c in corpora]
+
+
+def softmax_and_grid(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of Figure 2."""
+    return [*softmax_models(corpora), *all_along(corpora)]
+
+
+def by_name(models: Sequence[Trained]) -> dict[str, list[Trained]]:
+    """The lines of a table: models of one name, one for each corpus."""
+    lines: dict[str, list[Trained]] = {}
+    for model in models:
+        lines.setdefault(model.name, []).append(model)
+    return lines
+
+
+def columns(corpora: Sequence[MeisterCorpus]) -> tuple[str, ...]:
+    """The heads of a table's columns: the paper's names, or those of the data that stand in."""
+    return tuple(corpus.published_as or corpus.data for corpus in corpora)
+
+
+def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[Trained]:
+    """The models of one corpus at every λ it is trained with."""
+    return [Trained(corpus, architecture, sparsegen(lam)) for lam in corpus.grid]
+
+
+def all_along(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+    """The models of all corpora at every λ."""
+    return [model for corpus in corpora for architecture in ARCHITECTURES for model in along_grid(corpus, architecture)]
 
 
 def numbers(values: Sequence[float | int | None]) -> NDArray[np.float64]:
-    """What JSON held, NaN for None.
+    """Numbers as JSON has them, NaN for None.
 
     >>> numbers([0.5, None])
     array([0.5, nan])
@@ -82,7 +86,7 @@ def numbers(values: Sequence[float | int | None]) -> NDArray[np.float64]:
     return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def of(key: str) -> PerText:
+def per_text(key: str) -> PerText:
     """The measure of that name, one number for each text."""
     return lambda answer: numbers(answer[key])
 
@@ -98,7 +102,7 @@ def less(first: PerText, second: PerText) -> PerText:
 
 
 def mean(values: NDArray[np.float64]) -> float:
-    """The mean of what there is; NaN of nothing.
+    """The mean of the values that are defined; NaN where none is.
 
     >>> mean(np.array([1.0, math.nan]))
     1.0
@@ -154,7 +158,7 @@ def rank_correlation(x: Sequence[float] | NDArray[np.float64], y: Sequence[float
 
 
 def on_axis(lam: float) -> float:
-    """Where λ stands on the axis of Figure 3, log-scaled towards −∞ and towards 1: −log₁₀(1 − λ).
+    """The place of λ on the axis of Figure 3, log-scaled towards −∞ and towards 1: −log₁₀(1 − λ).
 
     >>> on_axis(-99.0), on_axis(0.0), round(on_axis(0.99), 6)
     (-2.0, 0.0, 2.0)
@@ -162,54 +166,21 @@ def on_axis(lam: float) -> float:
     return -math.log10(1 - lam) + 0.0
 
 
-AXIS = "−log₁₀(1 − λ)"
-AXIS_SAID = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
-
-
-def main_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
-    """The models of Tables 1 and 6: both architectures with softmax and with sparsemax."""
-    return [Trained(c, a, p) for a in ARCHITECTURES for p in PROJECTIONS for c in corpora]
-
-
-def by_name(models: Sequence[Trained]) -> dict[str, list[Trained]]:
-    """The lines of a table: models of one name, one for each corpus."""
-    lines: dict[str, list[Trained]] = {}
-    for model in models:
-        lines.setdefault(model.name, []).append(model)
-    return lines
-
-
-def columns(corpora: Sequence[MeisterCorpus]) -> tuple[str, ...]:
-    """The heads of a table's columns: the paper's names, or those of the data that stand in."""
-    return tuple(corpus.published_as or corpus.data for corpus in corpora)
-
-
-def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[Trained]:
-    """The models of one corpus at every λ it is trained with."""
-    return [Trained(corpus, architecture, sparsegen(lam)) for lam in corpus.grid]
-
-
-def all_along(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
-    """The models of all corpora at every λ."""
-    return [model for corpus in corpora for architecture in ARCHITECTURES for model in along_grid(corpus, architecture)]
-
-
-G_Y_X, D_Y_X, G_H_X, ALPHA = (of(f"entropy {name}") for name in ("g_y_x", "d_y_x", "g_h_x", "alpha"))
+G_Y_X, D_Y_X, G_H_X, ALPHA = (per_text(f"entropy {name}") for name in ("g_y_x", "d_y_x", "g_h_x", "alpha"))
 SHOWN = {"g_y(x)": G_Y_X, "D_y(x)": D_Y_X}
-BINS = 5
 
 
-def find_table1(lab: Workspace) -> Finding:
+def find_table1(workspace: Workspace) -> Finding:
     """Table 1: H̃(g_h(x)), how spread out the influence of the inputs on one hidden state is."""
-    corpora = BUDGETS[lab.budget].corpora
+    corpora = BUDGETS[workspace.budget].corpora
     models = main_models(corpora)
-    seen = answers(lab, models)
+    seen = read_answers(workspace, models)
     printed = published_means("1")
     rows, own, values = [], [], []
     for name, line in by_name(models).items():
         keys = [(str(model.corpus.published_as), name, "entropy(g_h(x))") for model in line]
         rows.append(Row(name, tuple(cell(seen[m], G_H_X, printed.get(k)) for m, k in zip(line, keys, strict=True))))
-        own.append(Row(name, tuple(cell(seen[m], of("own g_h_x")) for m in line)))
+        own.append(Row(name, tuple(cell(seen[m], per_text("own g_h_x")) for m in line)))
         values += [Value(f"entropy of g_h(x), {m.corpus.data}, {name}", over_seeds(seen[m], G_H_X)) for m in line]
     heads = columns(corpora)
     return Finding(
@@ -222,10 +193,10 @@ def find_table1(lab: Workspace) -> Finding:
     )
 
 
-def find_table2(lab: Workspace) -> Finding:
+def find_table2(workspace: Workspace) -> Finding:
     """Table 2: does H̃(g_ŷ(x)) rise or fall with λ? The seed is the unit, and the sign is what was measured."""
-    corpora = BUDGETS[lab.budget].corpora
-    seen = answers(lab, all_along(corpora))
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, all_along(corpora))
     rows, values = [], []
     for architecture in ARCHITECTURES:
         lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
@@ -268,11 +239,50 @@ def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> E
     return mean_over_seeds(each)
 
 
-def find_figure2(lab: Workspace) -> Finding:
+def find_table3(workspace: Workspace) -> Finding:
+    """Table 3: sizes and baseline accuracies on the test texts."""
+    corpora = BUDGETS[workspace.budget].corpora
+    seen = read_answers(workspace, softmax_models(corpora))
+    printed = published_means("3")
+    rows, notes = [], []
+    gaps: dict[bool, list[Value]] = {True: [], False: []}
+    for corpus in corpora:
+        shown = str(corpus.published_as)
+        first = seen[Trained(corpus, "bilstm", SOFTMAX)][0]
+        cells = [
+            Cell(exactly(float(size)), printed.get((shown, "", f"{name} size"), (None,))[0], digits=0)
+            for name, size in first["sizes"].items()
+        ]
+        cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
+        for architecture in ("transformer", "bilstm"):
+            reached = mean_over_seeds([a["accuracy"] for a in seen[Trained(corpus, architecture, SOFTMAX)]])
+            cells.append(Cell(reached, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
+            goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
+            gap = Estimate(reached.value - goal, reached.low - goal, reached.high - goal, reached.n)
+            gaps[corpus.whole].append(Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap))
+        rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
+        notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
+    judged = gaps[True] or gaps[False]
+    return Finding(
+        (
+            ResultTable(
+                "Table 3: data and baselines",
+                COLUMNS,
+                tuple(rows),
+                "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, "
+                "those that are too long.",
+            ),
+        ),
+        values=(*gaps[True], *gaps[False], *extremes("accuracy less the paper's, corpora in full", judged)),
+        notes=tuple(notes),
+    )
+
+
+def find_figure2(workspace: Workspace) -> Finding:
     """Figure 2: H̃ of gradient and of leave-one-out importance of the inputs, over the projections."""
-    corpora = BUDGETS[lab.budget].corpora
+    corpora = BUDGETS[workspace.budget].corpora
     lines = {(c, a): [Trained(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
-    seen = answers(lab, [model for line in lines.values() for model in line])
+    seen = read_answers(workspace, softmax_and_grid(corpora))
     panels, rows, values = [], [], []
     for architecture in ARCHITECTURES:
         for name, entropy in SHOWN.items():
@@ -291,20 +301,20 @@ def find_figure2(lab: Workspace) -> Finding:
                 for name, entropy in SHOWN.items()
             ]
     heads = (*(f"H̃({name})" for name in SHOWN), "H̃(α)")
-    lost = sum(undefined(found, entropy) for found in seen.values() for entropy in SHOWN.values())
+    lost = sum(undefined(seeds, entropy) for seeds in seen.values() for entropy in SHOWN.values())
     return Finding(
         (ResultTable("Figure 2 in numbers", heads, tuple(rows), SPREAD),),
-        (Figure("figure2", "Figure 2: entropy of the importance of inputs", tuple(panels), AXIS_SAID),),
+        (Figure("figure2", "Figure 2: entropy of the importance of inputs", tuple(panels), AXIS_CAPTION),),
         (*values, *extremes("entropy of input importance", values)),
         (f"{lost} texts, over all models, had an importance that is 0 everywhere; they have no entropy.",),
     )
 
 
-def find_length(lab: Workspace) -> Finding:
+def find_length(workspace: Workspace) -> Finding:
     """H̃ is divided by ln n so that lengths compare: does it still change with length?"""
-    corpora = BUDGETS[lab.budget].corpora
+    corpora = BUDGETS[workspace.budget].corpora
     models = main_models(corpora)
-    seen = answers(lab, models)
+    seen = read_answers(workspace, models)
     measures: dict[str, PerText] = {"H̃(g_y(x))": G_Y_X, "H̃(D_y(x))": D_Y_X, "H̃(g_h(x))": G_H_X, "H̃(α)": ALPHA}
     panels, rows, values = [], [], []
     for corpus, head in zip(corpora, columns(corpora), strict=True):

@@ -1,14 +1,14 @@
-"""The studies behind the tables of snell2021: which corpora, and with which settings within each budget.
+"""The corpora, studies and sizes of snell2021 within each budget.
 
 `quick` keeps the paper's classifier and real corpora; training is shorter, long texts are cut to 50 words, and five
 seeds give every number an interval. The translator is half as wide. `paper` has the published sizes and five seeds
 more for ξ. `smoke` runs on data that need no download.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from heedful.config import ProxyConfig, StudyConfig, TrainConfig, study_preset
+from heedful.config import ModelConfig, ProxyConfig, StudyConfig, TrainConfig, TranslatorConfig, study_preset
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ TRANSLATION = (
     SnellCorpus("News En-Nl", None),
     SnellCorpus("News En-Pt", None),
 )
-_SMOKE = {"imdb": "rotten-tomatoes", "sst": "polarity", "multi30k:de-en": "toy-de-en"}  # what stands in for it
+_SMOKE = {"imdb": "rotten-tomatoes", "sst": "polarity", "multi30k:de-en": "toy-de-en"}  # what takes their places
 
 
 def corpora(budget: str, task: str | None = None) -> tuple[SnellCorpus, ...]:
-    """The lines of a table within a budget; `smoke` has few, on data that need no download.
+    """The corpora of a table within a budget, in its order; `smoke` has few, on data that need no download.
 
     >>> [corpus.data for corpus in corpora("smoke")]
     ['rotten-tomatoes', 'polarity', 'toy-de-en']
@@ -50,6 +50,15 @@ def corpora(budget: str, task: str | None = None) -> tuple[SnellCorpus, ...]:
     if budget != "smoke":
         return chosen
     return tuple(SnellCorpus(None, _SMOKE[line.data]) for line in chosen if line.data in _SMOKE)
+
+
+def studies(budget: str, task: str | None = None) -> dict[str, StudyConfig]:
+    """The studies behind a table, by corpus: those of the task, or of both.
+
+    >>> list(studies("quick", "translation"))
+    ['multi30k:de-en']
+    """
+    return {c.data: study_of(c.data, budget) for c in corpora(budget, task) if c.data}
 
 
 def study_of(data: str, budget: str) -> StudyConfig:
@@ -105,3 +114,78 @@ _QUICK: dict[str, dict[str, Any]] = {
         "proxy": _proxy(1500, 250, 1e-3, width=128),
     },
 }
+
+COPYING = TranslatorConfig(layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0)
+
+
+@dataclass(frozen=True)
+class CopyingBudget:
+    """Sizes of the copying experiments."""
+
+    seeds: int
+    steps: int
+    mixture_seeds: int
+    permute_seeds: int
+    head_candidates: int
+    head_runs: int
+    head_steps: int
+    heads: int = 8
+    batch_size: int = 64
+    evaluate_every: int = 10
+    held_out: int = 64
+    translator: TranslatorConfig = COPYING
+
+
+_TINY = TranslatorConfig(
+    embedding=16, hidden=16, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
+)
+COPYING_BUDGETS = {
+    "smoke": CopyingBudget(2, 4, 2, 2, 3, 2, 4, heads=2, batch_size=4, evaluate_every=2, held_out=4, translator=_TINY),
+    "quick": CopyingBudget(20, 200, 8, 4, 10, 4, 120),
+    "paper": CopyingBudget(20, 1500, 20, 20, 40, 20, 400, batch_size=128),
+}
+
+
+@dataclass(frozen=True)
+class KeywordBudget:
+    """Sizes of the keyword experiment; `early` is the step at which Hypothesis 2 is tested."""
+
+    seeds: int
+    steps: int
+    early: int
+    every: int = 2
+    batch_size: int = 32
+    held_out: int = 200
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    @property
+    def evaluate_at(self) -> tuple[int, ...]:
+        """Every 2 steps to 60, then every 10."""
+        dense = range(0, min(60, self.steps), self.every)
+        return tuple(sorted({*dense, *range(60, self.steps, 10), self.early, self.steps}))
+
+
+KEYWORD_BUDGETS = {
+    "smoke": KeywordBudget(2, 4, 2, batch_size=4, held_out=8, model=ModelConfig(8, hidden=8, scorer_hidden=8)),
+    "quick": KeywordBudget(5, 120, 10),
+    "paper": KeywordBudget(20, 500, 10, held_out=1000),
+}
+
+
+@dataclass(frozen=True)
+class LinearBudget:
+    """Sizes of the linear translator's experiment; its data are those of the study of the same corpus."""
+
+    seeds: int
+    sentences: int  # validation sentences whose words' optimal attention is found
+    steps: int | None = None  # None: as the study's translator
+
+
+LINEAR_BUDGETS = {
+    "smoke": LinearBudget(2, 3),
+    "quick": LinearBudget(5, 30, steps=400),
+    "paper": LinearBudget(5, 200),
+}
+
+SUBWORDS = {"smoke": 500, "quick": 8000, "paper": 8000}  # of the translation corpora in Table 9
+EQ53_SEEDS = {"smoke": 2, "quick": 5, "paper": 20}

@@ -1,48 +1,53 @@
-"""The contents of snell2021: every table and figure, in the paper's order."""
+"""The contents of snell2021: every table and figure, in the paper's order, and its claims."""
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from heedful.papers.claims import Claim, Condition
-from heedful.papers.experiment import Experiment
-from heedful.papers.snell2021 import models as copying
-from heedful.papers.snell2021 import models as keyword
-from heedful.papers.snell2021 import models as linear
-from heedful.papers.snell2021 import theory as worked
-from heedful.papers.snell2021.config import study_of
-from heedful.papers.snell2021.figures import (
-    LONGEST,
-    find_between_seeds,
-    find_figure2,
-    find_figure3,
-    find_figure6,
-    find_figure7,
-    find_permute,
-    find_rise_and_fall,
-)
-from heedful.papers.snell2021.tables import FORMS, find_frozen, find_logistic, find_statistics, find_table, settings
-from heedful.papers.snell2021.theory import SEEDS, find_eq53, find_optimal
+from heedful.papers.experiment import Experiment, Needs
+from heedful.papers.snell2021 import config, figures, tables, theory
+from heedful.papers.units import Unit
 
 TITLE = "Approximating How Single Head Attention Learns (Snell, Zhong, Klein, Steinhardt 2021)"
 
 
-def _classification(budget: str) -> object:
-    return settings(budget, "classification")
+def _table(number: str, title: str) -> Experiment:
+    task = tables.FORMS[number].task
+    return Experiment(
+        f"table{number}",
+        f"Table {number}: {title}",
+        lambda budget: config.studies(budget, task),
+        partial(tables.find_table, number=number),
+        partial(tables.table_needs, number=number),
+    )
 
 
 def _nothing(budget: str) -> object:
     return {}
 
 
-def _table(number: str, title: str) -> Experiment:
-    task = FORMS[number].task
-    return Experiment(
-        f"table{number}", f"Table {number}: {title}", lambda b: settings(b, task), partial(find_table, number=number)
-    )
+def _classification(budget: str) -> object:
+    return config.studies(budget, "classification")
+
+
+def _classification_needs(budget: str) -> Needs:
+    return tables.agreement_needs(budget, "classification")
+
+
+def _copying(budget: str) -> object:
+    return config.COPYING_BUDGETS[budget]
+
+
+def _needs(units: Callable[[str], Mapping[Any, Sequence[Unit]]]) -> Callable[[str], Needs]:
+    return lambda budget: Needs(units=figures.flat(units(budget)))
 
 
 EXPERIMENTS = (
-    Experiment("figure1", "Figure 1: β and Model 1 on the worked example", _nothing, worked.find_figure1),
-    Experiment("figure2", "Figure 2: how ξ is read off", lambda b: study_of(LONGEST.get(b, "sst"), b), find_figure2),
+    Experiment("figure1", "Figure 1: β and Model 1 on the worked example", _nothing, theory.find_figure1),
+    Experiment(
+        "figure2", "Figure 2: how ξ is read off", figures.figure2_study, figures.find_figure2, figures.figure2_needs
+    ),
     _table("2", "agreement and contextualised agreement"),
     _table("3", "Kendall's τ"),
     _table("4", "Kendall's τ, BLEU"),
@@ -50,22 +55,50 @@ EXPERIMENTS = (
     _table("6", "agreement, BLEU"),
     _table("7", "agreement on training texts"),
     _table("8", "agreement on training texts, BLEU"),
-    Experiment("table9", "Table 9: the data", lambda b: sorted(settings(b)), find_statistics),
-    Experiment("table10", "Table 10: attention with frozen β", _classification, find_frozen),
-    Experiment("table11", "Table 11: logistic regression", _classification, find_logistic),
-    Experiment("figure3", "Figure 3: copying permutations", lambda b: copying.COPYING_BUDGETS[b], find_figure3),
-    Experiment("figure4", "Figure 4: the count table of permutations", _nothing, worked.find_figure4),
-    Experiment("figure5", "Figure 5: the count table of a classification", _nothing, worked.find_figure5),
-    Experiment("figure6", "Figure 6: good and bad heads", lambda b: copying.COPYING_BUDGETS[b], find_figure6),
-    Experiment("figure7", "Figure 7: where the keyword is known", lambda b: keyword.KEYWORD_BUDGETS[b], find_figure7),
-    Experiment("figure8", "Figure 8: the count table of a mixture", _nothing, worked.find_figure8),
-    Experiment("section6.2", "§6.2: a permutation of positions", lambda b: copying.COPYING_BUDGETS[b], find_permute),
-    Experiment("eq53", "Eq. 53: the proxy's first step", lambda b: SEEDS[b], find_eq53),
     Experiment(
-        "a1", "A.1: optimal attention", lambda b: [linear.LINEAR_BUDGETS[b], settings(b, "translation")], find_optimal
+        "table9",
+        "Table 9: the data",
+        lambda budget: sorted(config.studies(budget)),
+        tables.find_statistics,
+        tables.statistics_needs,
     ),
-    Experiment("a7", "A.7: rise and fall", _classification, find_rise_and_fall),
-    Experiment("a9", "A.9: agreement between seeds", _classification, find_between_seeds),
+    Experiment(
+        "table10", "Table 10: attention with frozen β", _classification, tables.find_frozen, _classification_needs
+    ),
+    Experiment(
+        "table11", "Table 11: logistic regression", _classification, tables.find_logistic, _classification_needs
+    ),
+    Experiment(
+        "figure3", "Figure 3: copying permutations", _copying, figures.find_figure3, _needs(figures.figure3_units)
+    ),
+    Experiment("figure4", "Figure 4: the count table of permutations", _nothing, theory.find_figure4),
+    Experiment("figure5", "Figure 5: the count table of a classification", _nothing, theory.find_figure5),
+    Experiment("figure6", "Figure 6: good and bad heads", _copying, figures.find_figure6, figures.figure6_needs),
+    Experiment(
+        "figure7",
+        "Figure 7: where the keyword is known",
+        lambda budget: config.KEYWORD_BUDGETS[budget],
+        figures.find_figure7,
+        _needs(figures.figure7_units),
+    ),
+    Experiment("figure8", "Figure 8: the count table of a mixture", _nothing, theory.find_figure8),
+    Experiment(
+        "section6.2", "§6.2: a permutation of positions", _copying, figures.find_permute, _needs(figures.permute_units)
+    ),
+    Experiment(
+        "eq53", "Eq. 53: the proxy's first step", lambda b: config.EQ53_SEEDS[b], theory.find_eq53, theory.eq53_needs
+    ),
+    Experiment(
+        "a1",
+        "A.1: optimal attention",
+        lambda budget: [config.LINEAR_BUDGETS[budget], config.studies(budget, "translation")],
+        theory.find_optimal,
+        theory.optimal_needs,
+    ),
+    Experiment("a7", "A.7: rise and fall", _classification, figures.find_rise_and_fall, _classification_needs),
+    Experiment(
+        "a9", "A.9: agreement between seeds", _classification, figures.find_between_seeds, _classification_needs
+    ),
 )
 
 

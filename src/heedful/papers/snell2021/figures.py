@@ -1,32 +1,89 @@
-"""Figures 3, 6 and 7 and §6.2 of snell2021: what is learned, and when."""
+"""Figures 2, 3, 6 and 7, §6.2, A.7 and A.9 of snell2021: what is learned, when, and how alike."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from heedful.config import StudyConfig
 from heedful.metrics.agreement import agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.metrics.trajectory import contextualised_agreement
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve
-from heedful.papers.snell2021 import models as copying
-from heedful.papers.snell2021 import models as keyword
-from heedful.papers.snell2021.config import corpora, study_of
-from heedful.papers.snell2021.models import CopyingBudget, head_unit, median_time, share_learned, slower
+from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of
+from heedful.papers.snell2021.models import (
+    PLACES,
+    curve_unit,
+    head_unit,
+    keyword_unit,
+    median_time,
+    share_learned,
+    slower,
+)
 from heedful.papers.snell2021.tables import above_chance, measured
+from heedful.papers.units import Unit
 from heedful.studies.analysis import Recordings, Rows
 
 Curves = Sequence[Mapping[str, Any]]
 COLUMNS = ("runs", "learned within the budget", "median step to 99 %", "log-rank p against the last line")
+SMS = {"smoke": "polarity"}  # takes the place of sms-spam where nothing may be downloaded
+LONGEST = {"smoke": "polarity"}  # takes the place of sst, the study trained long enough for the fall of A.7
 
 
-def find_figure3(lab: Workspace) -> Finding:
-    """Figure 3: permutations of one set of 40 words, and of two, against 40 of 60."""
-    sizes = copying.COPYING_BUDGETS[lab.budget]
-    curves = _curves(
-        lab, {"copy-permutation": sizes.seeds, "copy-mixture": sizes.mixture_seeds, "copy-vocab": sizes.seeds}
+def figure2_study(budget: str) -> StudyConfig:
+    """The study of Figure 2."""
+    return study_of(LONGEST.get(budget, "sst"), budget)
+
+
+def figure2_needs(budget: str) -> Needs:
+    """What Figure 2 reads."""
+    return Needs((figure2_study(budget),))
+
+
+def find_figure2(workspace: Workspace) -> Finding:
+    """Figure 2: how ξ is read off: the step where another seed's attention agrees more, and its performance there."""
+    study = figure2_study(workspace.budget)
+    recordings = Recordings(workspace.study(study))
+    A, B = recordings.seeds[0], recordings.other(recordings.seeds[0])
+    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
+    steps = recordings.steps("standard", B)
+    climb = [float(agreement(alpha, recordings.quantity("standard", B, "alpha", step)).mean()) for step in steps]
+    performance = [float(recordings.correct("standard", B, step).mean()) for step in steps]
+    target = max(
+        float(agreement(alpha, recordings.quantity("uniform", B, "beta_logit", step)).mean())
+        for step in recordings.steps("uniform", B)
     )
+    xi = contextualised_agreement(target, list(steps), climb, performance)
+    index, x = steps.index(xi.step), tuple(float(step) for step in steps)
+    star = "" if xi.reached else " (never exceeded)"
+    panels = (
+        Panel(
+            "A(α, α̂(τ)) of another seed",
+            (Line("A(α, α̂(τ))", x, tuple(climb)),),
+            (Mark(float(xi.step), climb[index], f"τ₀ = {xi.step}{star}", guides=True),),
+            x_label="training step τ",
+            y_label="agreement",
+            y_percent=True,
+            reference=target,
+        ),
+        Panel(
+            "its performance",
+            (Line("p̂(τ)", x, tuple(performance)),),
+            (Mark(float(xi.step), xi.value, f"ξ = {xi.value:.1%}", guides=True),),
+            x_label="training step τ",
+            y_label="accuracy",
+            y_percent=True,
+        ),
+    )
+    caption = f"{study.data}, seeds {A} and {B}; the dotted line is A(α, β^uf) = {target:.1%}."
+    return Finding(figures=(Figure("figure2", "Figure 2: how ξ is read off a curve", panels, caption),))
+
+
+def find_figure3(workspace: Workspace) -> Finding:
+    """Figure 3: permutations of one set of 40 words, and of two, against 40 of 60."""
+    sizes = COPYING_BUDGETS[workspace.budget]
+    curves = _curves(workspace, figure3_units(workspace.budget))
     names = {
         "copy-permutation": "permutations of 40 words",
         "copy-mixture": "permutations of either of two sets of 40",
@@ -44,10 +101,17 @@ def find_figure3(lab: Workspace) -> Finding:
     )
 
 
-def find_permute(lab: Workspace) -> Finding:
-    """§6.2: the same words through one fixed permutation of positions: β is as easy, attention is not."""
-    sizes = copying.COPYING_BUDGETS[lab.budget]
-    curves = _curves(lab, {"permute": sizes.permute_seeds, "copy-vocab": sizes.seeds})
+def figure3_units(budget: str) -> dict[str, list[Unit]]:
+    """The runs of Figure 3, by task."""
+    sizes = COPYING_BUDGETS[budget]
+    seeds = {"copy-permutation": sizes.seeds, "copy-mixture": sizes.mixture_seeds, "copy-vocab": sizes.seeds}
+    return _curve_units(seeds, sizes)
+
+
+def find_permute(workspace: Workspace) -> Finding:
+    """§6.2: the same words through one fixed permutation of positions: β is as easy to learn, attention is not."""
+    sizes = COPYING_BUDGETS[workspace.budget]
+    curves = _curves(workspace, permute_units(workspace.budget))
     names = {"permute": "permuted by a fixed π", "copy-vocab": "copied"}
     shown = {names[task]: curves[task] for task in names}
     return Finding(
@@ -64,27 +128,34 @@ def find_permute(lab: Workspace) -> Finding:
     )
 
 
-def find_figure6(lab: Workspace) -> Finding:
+def permute_units(budget: str) -> dict[str, list[Unit]]:
+    """The runs of §6.2, by task."""
+    sizes = COPYING_BUDGETS[budget]
+    return _curve_units({"permute": sizes.permute_seeds, "copy-vocab": sizes.seeds}, sizes)
+
+
+def figure6_needs(budget: str) -> Needs:
+    """The runs of single heads, and then those of models that combine them."""
+    single = _single_heads(COPYING_BUDGETS[budget])
+    return Needs(
+        units=tuple(single.values()), then=lambda workspace: Needs(units=flat(_combined_heads(workspace, single)))
+    )
+
+
+def find_figure6(workspace: Workspace) -> Finding:
     """Figure 6: eight heads whose initialisations alone all fail, of which one succeeds, or drawn at random.
 
     A head's initialisation is good if training with this head alone learns within the budget. Everything but the
     heads starts the same throughout; runs differ in which heads they combine and in the order of their data.
     """
-    sizes = copying.COPYING_BUDGETS[lab.budget]
-    candidates = range(100, 100 + sizes.head_candidates)
-    alone = lab.compute([head_unit(f"head-{head}", [head], 0, sizes) for head in candidates])
-    good = [head for head in candidates if alone[f"head-{head}"]["learned"] is not None]
-    bad = [head for head in candidates if alone[f"head-{head}"]["learned"] is None]
-    drawn = _combinations(good, bad, sizes)
-    units = {
-        setting: [head_unit(f"heads-{setting}-{k}", heads, k + 1, sizes) for k, heads in enumerate(runs)]
-        for setting, runs in drawn.items()
-    }
-    answers = lab.compute([unit for runs in units.values() for unit in runs])
+    sizes = COPYING_BUDGETS[workspace.budget]
+    single = _single_heads(sizes)
+    good, bad = _good_and_bad(workspace, single)
     names = {"all-bad": "all bad", "one-good": "one good", "random": "random"}
-    curves = {names[setting]: [answers[unit.name] for unit in runs] for setting, runs in units.items()}
+    combined = _curves(workspace, _combined_heads(workspace, single))
+    curves = {names[setting]: runs for setting, runs in combined.items()}
     notes = [
-        f"Of {len(candidates)} single heads {len(good)} learned within {sizes.head_steps} steps.",
+        f"Of {len(single)} single heads {len(good)} learned within {sizes.head_steps} steps.",
         _budget_note(sizes.head_steps, sizes.batch_size),
     ]
     if len(bad) < sizes.heads:
@@ -99,6 +170,25 @@ def find_figure6(lab: Workspace) -> Finding:
         values,
         tuple(notes),
     )
+
+
+def _single_heads(sizes: CopyingBudget) -> dict[int, Unit]:
+    candidates = range(100, 100 + sizes.head_candidates)
+    return {head: head_unit(f"head-{head}", [head], 0, sizes) for head in candidates}
+
+
+def _good_and_bad(workspace: Workspace, single: Mapping[int, Unit]) -> tuple[list[int], list[int]]:
+    answers = workspace.answers(single.values())
+    good = [head for head, unit in single.items() if answers[unit.name]["learned"] is not None]
+    return good, [head for head in single if head not in good]
+
+
+def _combined_heads(workspace: Workspace, single: Mapping[int, Unit]) -> dict[str, list[Unit]]:
+    sizes = COPYING_BUDGETS[workspace.budget]
+    return {
+        setting: [head_unit(f"heads-{setting}-{k}", heads, k + 1, sizes) for k, heads in enumerate(runs)]
+        for setting, runs in _combinations(*_good_and_bad(workspace, single), sizes).items()
+    }
 
 
 def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget) -> dict[str, list[list[int]]]:
@@ -117,10 +207,10 @@ def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget)
     return drawn
 
 
-def find_figure7(lab: Workspace) -> Finding:
+def find_figure7(workspace: Workspace) -> Finding:
     """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention."""
-    sizes = keyword.KEYWORD_BUDGETS[lab.budget]
-    answers = list(lab.compute([keyword.keyword_unit(seed, sizes) for seed in range(sizes.seeds)]).values())
+    sizes = KEYWORD_BUDGETS[workspace.budget]
+    answers = _curves(workspace, figure7_units(workspace.budget))["keyword"]
     steps = answers[0]["steps"]
     names = {
         "keyword": "γ at the keyword",
@@ -128,10 +218,11 @@ def find_figure7(lab: Workspace) -> Finding:
         "mean": "γ on average",
         "last": "γ at the end",
     }
-    table = {place: np.array([answer[place] for answer in answers]) for place in keyword.PLACES}  # (seeds, steps)
-    lines = []
-    for place, label in names.items():
-        lines.append(curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T]))
+    table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
+    lines = [
+        curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
+        for place, label in names.items()
+    ]
     early, late = steps.index(sizes.early), len(steps) - 1
 
     def gap(above: str, below: str, at: int) -> Estimate:
@@ -153,11 +244,24 @@ def find_figure7(lab: Workspace) -> Finding:
     return Finding((), (Figure("figure7", "Figure 7: β does not stay local", (panel,)),), values, (note,))
 
 
-def _curves(lab: Workspace, seeds: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
-    sizes = copying.COPYING_BUDGETS[lab.budget]
-    units = {task: [copying.curve_unit(task, seed, sizes) for seed in range(n)] for task, n in seeds.items()}
-    answers = lab.compute([unit for task in units.values() for unit in task])
-    return {task: [answers[unit.name] for unit in runs] for task, runs in units.items()}
+def figure7_units(budget: str) -> dict[str, list[Unit]]:
+    """The runs of Figure 7."""
+    sizes = KEYWORD_BUDGETS[budget]
+    return {"keyword": [keyword_unit(seed, sizes) for seed in range(sizes.seeds)]}
+
+
+def _curve_units(seeds: Mapping[str, int], sizes: CopyingBudget) -> dict[str, list[Unit]]:
+    return {task: [curve_unit(task, seed, sizes) for seed in range(n)] for task, n in seeds.items()}
+
+
+def flat(units: Mapping[str, Sequence[Unit]]) -> tuple[Unit, ...]:
+    """All units of a mapping."""
+    return tuple(unit for runs in units.values() for unit in runs)
+
+
+def _curves(workspace: Workspace, units: Mapping[str, Sequence[Unit]]) -> dict[str, list[dict[str, Any]]]:
+    answers = workspace.answers(flat(units))
+    return {name: [answers[unit.name] for unit in runs] for name, runs in units.items()}
 
 
 def _panel(title: str, curves: Mapping[str, Curves], steps: int) -> Panel:
@@ -212,60 +316,17 @@ def _budget_note(steps: int, batch: int) -> str:
     )
 
 
-SMS = {"smoke": "polarity"}  # what stands in for sms-spam where nothing may be downloaded
-LONGEST = {"smoke": "polarity"}  # what stands in for sst, the study trained long enough for the fall of A.7
-
-
-def find_figure2(lab: Workspace) -> Finding:
-    """Figure 2: how ξ is read off: the step where another seed's attention agrees more, and how well it did there."""
-    data = LONGEST.get(lab.budget, "sst")
-    recordings = Recordings(lab.study(study_of(data, lab.budget)))
-    A, B = recordings.seeds[0], recordings.other(recordings.seeds[0])
-    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
-    steps = recordings.steps("standard", B)
-    climb = [float(agreement(alpha, recordings.quantity("standard", B, "alpha", step)).mean()) for step in steps]
-    performance = [float(recordings.correct("standard", B, step).mean()) for step in steps]
-    target = max(
-        float(agreement(alpha, recordings.quantity("uniform", B, "beta_logit", step)).mean())
-        for step in recordings.steps("uniform", B)
-    )
-    xi = contextualised_agreement(target, list(steps), climb, performance)
-    at, x = steps.index(xi.step), tuple(float(step) for step in steps)
-    star = "" if xi.reached else " (never exceeded)"
-    panels = (
-        Panel(
-            "A(α, α̂(τ)) of another seed",
-            (Line("A(α, α̂(τ))", x, tuple(climb)),),
-            (Mark(float(xi.step), climb[at], f"τ₀ = {xi.step}{star}", guides=True),),
-            x_label="training step τ",
-            y_label="agreement",
-            y_percent=True,
-            reference=target,
-        ),
-        Panel(
-            "its performance",
-            (Line("p̂(τ)", x, tuple(performance)),),
-            (Mark(float(xi.step), xi.value, f"ξ = {xi.value:.1%}", guides=True),),
-            x_label="training step τ",
-            y_label="accuracy",
-            y_percent=True,
-        ),
-    )
-    caption = f"{data}, seeds {A} and {B}; the dotted line is A(α, β^uf) = {target:.1%}."
-    return Finding(figures=(Figure("figure2", "Figure 2: how ξ is read off a curve", panels, caption),))
-
-
-def find_rise_and_fall(lab: Workspace) -> Finding:
+def find_rise_and_fall(workspace: Workspace) -> Finding:
     """A.7: A(α, β^uf(τ)) rises and then falls as the uniform twin trains on.
 
     The peak's step is chosen on one half of the texts and everything is read on the other: a maximum can only lie above
     the end it is compared with.
     """
     lines, values, rows = [], [], []
-    for corpus in corpora(lab.budget, "classification"):
+    for corpus in corpora(workspace.budget, "classification"):
         if corpus.data is None:
             continue
-        recordings = Recordings(lab.study(study_of(corpus.data, lab.budget)))
+        recordings = Recordings(workspace.study(study_of(corpus.data, workspace.budget)))
         steps = recordings.steps("uniform", recordings.seeds[0])
         tables = [_over_twin(recordings, A) for A in recordings.seeds]
         curve = np.mean([table.mean(axis=1) for table in tables], axis=0)
@@ -275,8 +336,9 @@ def find_rise_and_fall(lab: Workspace) -> Finding:
         peak = steps[int(np.argmax(curve))]
         cells = (Cell(text=f"{peak} of {steps[-1]}"), Cell(rise, unit="%"), Cell(fall, unit="%"))
         rows.append(Row(corpus.row or corpus.data, cells))
-    longest = LONGEST.get(lab.budget, "sst")
-    values += [Value("rise", _of(values, f"rise, {longest}")), Value("fall", _of(values, f"fall, {longest}"))]
+    longest = LONGEST.get(workspace.budget, "sst")
+    by_name = {value.name: value.estimate for value in values}
+    values += [Value(name, by_name[f"{name}, {longest}"]) for name in ("rise", "fall")]
     panel = Panel(
         "A(α, β^uf(τ)), cross", tuple(lines), x_label="step τ of the uniform twin", y_label="agreement", y_percent=True
     )
@@ -307,24 +369,19 @@ def _from_peak(table: Rows, end: int) -> float:
     return float(np.mean(gaps))
 
 
-def _of(values: list[Value], name: str) -> Estimate:
-    return next(value.estimate for value in values if value.name == name)
-
-
-def find_between_seeds(lab: Workspace) -> Finding:
-    """A.9: how far two seeds attend alike, on SMS spam and elsewhere."""
-    sms = SMS.get(lab.budget, "sms-spam")
+def find_between_seeds(workspace: Workspace) -> Finding:
+    """A.9: how much the attention of two seeds agrees, on SMS spam and elsewhere."""
+    sms = SMS.get(workspace.budget, "sms-spam")
     rows, above = [], {}
-    for corpus in corpora(lab.budget, "classification"):
+    for corpus in corpora(workspace.budget, "classification"):
         if corpus.data is None:
             continue
-        seen = measured(lab, corpus.data).agreement("A(alpha,alpha_hat)", "cross")
+        seen = measured(workspace, corpus.data).agreement("A(alpha,alpha_hat)", "cross")
         above[corpus.data] = above_chance(seen)
         cells = (Cell(seen.over_seeds, unit="%"), Cell(seen.shuffle, unit="%"), Cell(above[corpus.data], unit="%"))
         rows.append(Row(corpus.row or corpus.data, cells))
     others = float(np.mean([e.value for data, e in above.items() if data != sms]))
-    one = above[sms]
-    gap = Estimate(one.value - others, one.low - others, one.high - others, one.n)
+    gap = Estimate(above[sms].value - others, above[sms].low - others, above[sms].high - others, above[sms].n)
     columns = ("A(α, α̂) between seeds", "matched shuffle", "above chance")
     return Finding(
         (ResultTable("A.9: attention of one seed against another's", columns, tuple(rows)),),

@@ -1,84 +1,39 @@
-"""Tables 2 to 8, 10 and 11 of snell2021: agreement, Kendall's τ, both splits, accuracy and BLEU, one reader for all.
+"""Tables 2 to 11 of snell2021: agreement, Kendall's τ, both splits, accuracy and BLEU, and the data.
 
-Every table has each corpus twice, under the two conventions of `studies.analysis`: *own* and *cross*.
+Every table but that of the data has each corpus twice, under the two conventions of `studies.analysis`: *own* and
+*cross*.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import torch
 
+from heedful.config import StudyConfig
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
-from heedful.errors import DamagedError
+from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Workspace
-from heedful.papers.findings import Cell, Finding, ResultTable, Row, Unit, Value, exactly
+from heedful.papers.experiment import Needs, Workspace, study_folder
+from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly
 from heedful.papers.published import published_table
-from heedful.papers.snell2021.config import SnellCorpus, corpora, study_of
-from heedful.papers.units import is_there, read, save
+from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
+from heedful.papers.units import Unit
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import from_mapping
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
 from heedful.studies.result import AgreementResult, Convention
-from heedful.studies.run_directory import ModelSpec, Recorded
+from heedful.studies.run_directory import ModelSpec, Recorded, RunDirectory
 
-FORM = (
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+CAPTION = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
 )
-
-
-@dataclass(frozen=True)
-class Measured:
-    """All agreements of one study, by one measure, on one split."""
-
-    agreements: tuple[AgreementResult, ...]
-    random: float
-    final: Estimate
-    final_bleu: Estimate | None
-
-    def agreement(self, name: str, convention: Convention) -> AgreementResult:
-        """The row of that name; under *cross* a bag-of-words probe stands first."""
-        swapped = f"A({','.join(name[2:-1].split(',')[::-1])})"
-        for row in self.agreements:
-            if row.convention == convention and row.name in (name, swapped):
-                return row
-        raise KeyError(f"{name!r} ({convention}) was not measured")
-
-
-def measured(lab: Workspace, data: str, split: Recorded = "validation", measure: MeasureName = "agreement") -> Measured:
-    """All agreements of a corpus's study; measured once, then read from beside the run."""
-    run = lab.study(study_of(data, lab.budget))
-    path = run.root / f"agreements-{split}-{measure}.json"
-    if path.exists():
-        try:
-            return _stored(path, path.stat().st_mtime_ns)
-        except DamagedError:
-            is_there(path, lambda notice: lab.on_progress({"model": data, "notice": notice}))
-    lab.on_stage(f"measuring {data} ({split}, {measure})")
-    recordings = Recordings(run, split)
-    agreements = measure_agreements(recordings, measure)
-    answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings))
-    save(path, without_nan(asdict(answer)))
-    return answer
-
-
-@lru_cache(maxsize=64)
-def _stored(path: Path, written: int) -> Measured:
-    """What was measured before; every cell of every table asks for it."""
-    return from_mapping(Measured, read(path), where=str(path))
-
-
-def _final_bleu(recordings: Recordings) -> Estimate | None:
-    if not recordings.translating:
-        return None
-    key = "bleu" if recordings.split == "validation" else "train_bleu"
-    last = [recordings.run.model(ModelSpec("standard", seed)).metrics()[-1][key] for seed in recordings.seeds]
-    return mean_over_seeds(last)
 
 
 @dataclass(frozen=True)
@@ -134,22 +89,36 @@ def heading(column: str, measure: MeasureName = "agreement") -> str:
     """
     if column.startswith("xi("):
         return HEADINGS[f"A{column[2:]}"].replace("A(", "ξ(")
-    said = HEADINGS[column]
-    return said.replace("A(", "τ(") if measure == "kendall" else said
+    text = HEADINGS[column]
+    return text.replace("A(", "τ(") if measure == "kendall" else text
 
 
-def table(lab: Workspace, number: str) -> ResultTable:
-    """One of Tables 2 to 8, measured beside published."""
+def table_needs(budget: str, number: str) -> Needs:
+    """What one of Tables 2 to 8 reads."""
     form = FORMS[number]
+    return agreement_needs(budget, form.task, form.split, form.measure)
+
+
+def find_table(workspace: Workspace, number: str) -> Finding:
+    """One of Tables 2 to 8; and how far its columns lie above chance, corpus by corpus and in the worst corpus."""
+    form = FORMS[number]
+    data = [corpus.data for corpus in corpora(workspace.budget, form.task) if corpus.data]
+    seen = {name: measured(workspace, name, form.split, form.measure) for name in data}
+    table = _table(form, corpora(workspace.budget, form.task), seen)
+    values = _excesses(workspace, form, seen) if form.measure == "agreement" else []
+    return Finding((table,), values=tuple(values), notes=nearer_convention(table))
+
+
+def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, "Measured"]) -> ResultTable:
     rows = []
-    for corpus in corpora(lab.budget, form.task):
-        for convention in get_args(Convention):
-            cells = tuple(_cell(lab, form, corpus, convention, column) for column in form.columns)
+    for corpus in lines:
+        for convention in CONVENTIONS:
+            cells = tuple(_cell(form, corpus, seen, convention, column) for column in form.columns)
             printed = any(cell.published is not None for cell in cells)
             if corpus.data is not None or (convention == "cross" and printed):
                 rows.append(Row(_name(corpus, convention), cells, group=corpus.row or corpus.data or ""))
     columns = tuple(heading(column, form.measure) for column in form.columns)
-    return ResultTable(f"Table {number}: {form.title}", columns, tuple(rows), FORM)
+    return ResultTable(f"Table {form.number}: {form.title}", columns, tuple(rows), CAPTION)
 
 
 def _name(corpus: SnellCorpus, convention: Convention) -> str:
@@ -158,58 +127,50 @@ def _name(corpus: SnellCorpus, convention: Convention) -> str:
     return f"{corpus.row or corpus.data}, {convention}"
 
 
-def _cell(lab: Workspace, form: Form, corpus: SnellCorpus, convention: Convention, column: str) -> Cell:
+def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], convention: Convention, column: str) -> Cell:
     published, star = published_table("snell2021", form.number).get((corpus.row or "", column), (None, False))
-    unit: Unit = "" if form.bleu and column.startswith("xi") else "%"
+    unit: CellUnit = "" if form.bleu and column.startswith("xi") else "%"
     if corpus.data is None:
         return Cell(None, published, unit, form.digits, published_starred=star)
-    seen = measured(lab, corpus.data, form.split, form.measure)
+    study = seen[corpus.data]
     shown = published if convention == "cross" else None
     if column == "A_random":
-        return Cell(exactly(seen.random), shown, "%", form.digits)
+        return Cell(exactly(study.random), shown, "%", form.digits)
     if column == "xi_final":
-        return Cell(seen.final_bleu if form.bleu else seen.final, shown, unit, form.digits)
+        return Cell(study.final_bleu if form.bleu else study.final, shown, unit, form.digits)
     if column == "shuffle":
-        return Cell(seen.agreement("A(alpha,beta)", convention).shuffle, None, "%", form.digits)
-    row = seen.agreement(column.replace("xi(", "A("), convention)
+        return Cell(study.agreement("A(alpha,beta)", convention).shuffle, None, "%", form.digits)
+    row = study.agreement(column.replace("xi(", "A("), convention)
     if not column.startswith("xi("):
         return Cell(row.estimate, shown, unit, form.digits)
     xi = Estimate(row.xi_bleu, np.nan, np.nan, len(row.per_seed)) if form.bleu and row.xi_bleu is not None else row.xi
     return Cell(xi, shown, unit, form.digits, starred=not row.xi_reached, published_starred=star and shown is not None)
 
 
-def find_table(lab: Workspace, number: str) -> Finding:
-    """A table, and how far each of its columns lies above chance, corpus by corpus and in the worst corpus."""
-    form = FORMS[number]
-    found = table(lab, number)
-    values = tuple(_excesses(lab, form)) if form.measure == "agreement" else ()
-    return Finding((found,), values=values, notes=nearer_convention(found))
-
-
-def nearer_convention(of: ResultTable) -> tuple[str, ...]:
-    """Which convention the published A and τ lie nearer to, counted over a table's entries; nothing without any.
+def nearer_convention(table: ResultTable) -> tuple[str, ...]:
+    """Which convention the published A and τ lie nearer to, counted over a table's entries; empty without any.
 
     >>> def row(name, measured, published=None):
     ...     return Row(name, (Cell(exactly(measured), published, "%"),), group="SST")
     >>> nearer_convention(ResultTable("t", ("A(α, β)",), (row("SST, own", 0.47), row("SST, cross", 0.32, 25.0))))
     ('The published A lie nearer to “cross” in 1 of 1 entries (SST 1 of 1).',)
     """
-    letter = of.columns[0][0]
-    asked = [i for i, column in enumerate(of.columns) if column.startswith(f"{letter}(")]
-    lines = {row.name: row for row in of.rows}
+    letter = table.columns[0][0]
+    compared = [i for i, column in enumerate(table.columns) if column.startswith(f"{letter}(")]
+    lines = {row.name: row for row in table.rows}
     counts = {}
-    for group in dict.fromkeys(row.group for row in of.rows):
-        own, cross = (lines.get(f"{group}, {convention}") for convention in get_args(Convention))
+    for group in dict.fromkeys(row.group for row in table.rows):
+        own, cross = (lines.get(f"{group}, {convention}") for convention in CONVENTIONS)
         if own is None or cross is None:
             continue
-        nearer = [_nearer_to_cross(own.cells[i], cross.cells[i]) for i in asked]
-        if known := [yes for yes in nearer if yes is not None]:
+        nearer = [_nearer_to_cross(own.cells[i], cross.cells[i]) for i in compared]
+        if known := [is_nearer for is_nearer in nearer if is_nearer is not None]:
             counts[group] = (sum(known), len(known))
     if not counts:
         return ()
-    each = ", ".join(f"{group} {yes} of {n}" for group, (yes, n) in counts.items())
-    yes, n = (sum(column) for column in zip(*counts.values(), strict=True))
-    return (f"The published {letter} lie nearer to “cross” in {yes} of {n} entries ({each}).",)
+    each = ", ".join(f"{group} {count} of {n}" for group, (count, n) in counts.items())
+    count, n = (sum(column) for column in zip(*counts.values(), strict=True))
+    return (f"The published {letter} lie nearer to “cross” in {count} of {n} entries ({each}).",)
 
 
 def _nearer_to_cross(own: Cell, cross: Cell) -> bool | None:
@@ -219,18 +180,16 @@ def _nearer_to_cross(own: Cell, cross: Cell) -> bool | None:
     return abs(cross.measured.value - published) < abs(own.measured.value - published)
 
 
-def _excesses(lab: Workspace, form: Form) -> list[Value]:
+def _excesses(workspace: Workspace, form: Form, seen: Mapping[str, "Measured"]) -> list[Value]:
     values = []
-    lines = [corpus.data for corpus in corpora(lab.budget, form.task) if corpus.data]
-    for convention in get_args(Convention):
+    untrained = {data: _untrained_accuracy(workspace, data, form.split) for data in seen}
+    for convention in CONVENTIONS:
         for name in _PAIRS:
-            each = {data: above_chance(measured(lab, data, form.split).agreement(name, convention)) for data in lines}
+            each = {data: above_chance(study.agreement(name, convention)) for data, study in seen.items()}
             values += [Value(f"{name} above chance, {convention}, {data}", e) for data, e in each.items()]
-            values.append(
-                Value(f"{name} above chance, {convention}, lowest", min(each.values(), key=lambda e: e.value))
-            )
-        lifts = {data: xi_above_untrained(lab, data, convention, form.split) for data in lines}
-        values.append(Value(f"xi above untrained, {convention}, lowest", min(lifts.values(), key=lambda e: e.value)))
+            values.append(Value(f"{name} above chance, {convention}, lowest", _lowest(each.values())))
+        lifts = [_xi_above(study, convention, untrained[data]) for data, study in seen.items()]
+        values.append(Value(f"xi above untrained, {convention}, lowest", _lowest(lifts)))
     return values
 
 
@@ -240,95 +199,175 @@ def above_chance(row: AgreementResult) -> Estimate:
     return mean_over_seeds([value - chance for value in row.per_seed])
 
 
-def xi_above_untrained(lab: Workspace, data: str, convention: Convention, split: Recorded) -> Estimate:
+def _xi_above(study: "Measured", convention: Convention, untrained: float) -> Estimate:
     """The lower of ξ(α, β) and ξ(α, β^uf) less the accuracy of the untrained models, interval over texts."""
-    seen = measured(lab, data, split)
-    run = lab.study(study_of(data, lab.budget))
-    recordings = Recordings(run, split)
-    start = float(
-        np.mean(
-            [
-                recordings.correct("standard", seed, recordings.steps("standard", seed)[0]).mean()
-                for seed in recordings.seeds
-            ]
-        )
-    )
-    xi = min(
-        (seen.agreement(name, convention).xi for name in ("A(alpha,beta)", "A(alpha,beta_uf)")), key=lambda e: e.value
-    )
-    return Estimate(xi.value - start, xi.low - start, xi.high - start, xi.n)
+    xi = _lowest(study.agreement(name, convention).xi for name in ("A(alpha,beta)", "A(alpha,beta_uf)"))
+    return Estimate(xi.value - untrained, xi.low - untrained, xi.high - untrained, xi.n)
 
 
-def find_frozen(lab: Workspace) -> Finding:
+def _untrained_accuracy(workspace: Workspace, data: str, split: Recorded) -> float:
+    """The accuracy of a study's standard models before their first step, in the mean over seeds."""
+    recordings = Recordings(workspace.study(study_of(data, workspace.budget)), split)
+    first = [recordings.correct("standard", s, recordings.steps("standard", s)[0]).mean() for s in recordings.seeds]
+    return float(np.mean(first))
+
+
+def _lowest(estimates: Iterable[Estimate]) -> Estimate:
+    return min(estimates, key=lambda estimate: estimate.value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All agreements of one study, by one measure, on one split."""
+
+    agreements: tuple[AgreementResult, ...]
+    random: float
+    final: Estimate
+    final_bleu: Estimate | None
+
+    def agreement(self, name: str, convention: Convention) -> AgreementResult:
+        """The row of that name; under *cross* a bag-of-words probe stands first."""
+        swapped = f"A({','.join(name[2:-1].split(',')[::-1])})"
+        for row in self.agreements:
+            if row.convention == convention and row.name in (name, swapped):
+                return row
+        raise KeyError(f"{name!r} ({convention}) was not measured")
+
+
+def measured(
+    workspace: Workspace, data: str, split: Recorded = "validation", measure: MeasureName = "agreement"
+) -> Measured:
+    """All agreements of a corpus's study; those of its validation texts are part of the study's own result."""
+    study = study_of(data, workspace.budget)
+    run = workspace.study(study)
+    if _is_in_result(split, measure):
+        result = run.result()
+        bleu = _final_bleu(Recordings(run, split))
+        return Measured(result.agreements, result.random_agreement, result.xi_final, bleu)
+    unit = agreement_unit(study, split, measure)
+    return from_mapping(Measured, workspace.answers([unit])[unit.name], where=unit.name)
+
+
+def agreement_needs(
+    budget: str, task: str | None = None, split: Recorded = "validation", measure: MeasureName = "agreement"
+) -> Needs:
+    """What `measured` reads for all corpora of a task: studies, and then agreements that are not in their results."""
+    configs = tuple(studies(budget, task).values())
+    units = () if _is_in_result(split, measure) else tuple(agreement_unit(c, split, measure) for c in configs)
+    return Needs(configs, then=lambda workspace: Needs(units=units))
+
+
+def _is_in_result(split: Recorded, measure: MeasureName) -> bool:
+    return split == "validation" and measure == "agreement"
+
+
+def agreement_unit(study: StudyConfig, split: Recorded, measure: MeasureName) -> Unit:
+    """The agreements of one study, whose models are trained."""
+    arguments = {"run": study_folder(study), "split": split, "measure": measure}
+    return Unit(f"{study.data}-{split}-{measure}", f"{__name__}:measure_study", arguments, paths=("run",))
+
+
+def measure_study(
+    *, run: str, split: Recorded, measure: MeasureName, device: torch.device, report: Report
+) -> dict[str, Any]:
+    """A unit: all agreements of a trained study."""
+    recordings = Recordings(RunDirectory(Path(run)), split)
+    agreements = measure_agreements(recordings, measure)
+    answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings))
+    plain: dict[str, Any] = without_nan(asdict(answer))
+    return plain
+
+
+def _final_bleu(recordings: Recordings) -> Estimate | None:
+    if not recordings.translating:
+        return None
+    key = "bleu" if recordings.split == "validation" else "train_bleu"
+    last = [recordings.run.model(ModelSpec("standard", seed)).metrics()[-1][key] for seed in recordings.seeds]
+    return mean_over_seeds(last)
+
+
+def find_frozen(workspace: Workspace) -> Finding:
     """Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6)."""
-    return _two_columns(
-        lab, "10", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", "attention learned while β is frozen", scale=1.0
-    )
+    title = "Table 10: attention learned while β is frozen"
+    return _two_columns(workspace, "10", title, "A(alpha,alpha_fr)", "A(alpha,beta_uf)", scale=1.0)
 
 
-def find_logistic(lab: Workspace) -> Finding:
-    """Table 11: the proxy's probe and the weights of logistic regression tell the same story (A.10)."""
-    return _two_columns(
-        lab, "11", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", "the proxy against logistic regression", scale=100.0
-    )
+def find_logistic(workspace: Workspace) -> Finding:
+    """Table 11: the proxy's probe and the weights of logistic regression agree with β^uf alike (A.10)."""
+    title = "Table 11: the proxy against logistic regression"
+    return _two_columns(workspace, "11", title, "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", scale=100.0)
 
 
-def _two_columns(lab: Workspace, number: str, left: str, right: str, title: str, scale: float) -> Finding:
+def _two_columns(workspace: Workspace, number: str, title: str, left: str, right: str, *, scale: float) -> Finding:
+    """Two agreements side by side, and their difference; `scale` turns what the table prints into percent."""
     rows, values = [], []
-    worst: dict[str, list[Estimate]] = {}
-    for corpus in corpora(lab.budget, "classification"):
-        for convention in get_args(Convention):
-            cells: list[Cell] = []
+    gaps: dict[Convention, list[Estimate]] = {convention: [] for convention in CONVENTIONS}
+    printed = published_table("snell2021", number)
+    for corpus in corpora(workspace.budget, "classification"):
+        study = measured(workspace, corpus.data) if corpus.data else None
+        for convention in CONVENTIONS:
+            if study is None and convention == "own":
+                continue
+            cells = []
             for column in (left, right):
-                printed, _ = published_table("snell2021", number).get((corpus.row or "", column), (None, False))
-                shown = None if printed is None or (corpus.data and convention == "own") else printed * scale
-                seen = measured(lab, corpus.data).agreement(column, convention).estimate if corpus.data else None
-                cells.append(Cell(seen, shown, "%", 1))
-            if corpus.data:
-                a, b = (measured(lab, corpus.data).agreement(c, convention).per_seed for c in (left, right))
+                published, _ = printed.get((corpus.row or "", column), (None, False))
+                shown = None if published is None or (study and convention == "own") else published * scale
+                estimate = study.agreement(column, convention).estimate if study else None
+                cells.append(Cell(estimate, shown, "%", 1))
+            if study is None:
+                cells.append(Cell())
+            else:
+                a, b = (study.agreement(column, convention).per_seed for column in (left, right))
                 gap = mean_over_seeds(np.subtract(b, a).tolist())
                 cells.append(Cell(gap, None, "%", 1))
-                worst.setdefault(convention, []).append(gap)
+                gaps[convention].append(gap)
                 values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
-            if corpus.data is not None or convention == "cross":
-                cells += [Cell()] * (3 - len(cells))
-                rows.append(Row(_name(corpus, convention), tuple(cells), group=corpus.row or corpus.data or ""))
-    for convention, gaps in worst.items():
-        values.append(Value(f"{right} - {left}, {convention}, lowest", min(gaps, key=lambda e: e.value)))
-        values.append(Value(f"{right} - {left}, {convention}, mean", mean_over_seeds([gap.value for gap in gaps])))
+            rows.append(Row(_name(corpus, convention), tuple(cells), group=corpus.row or corpus.data or ""))
+    for convention, each in gaps.items():
+        values.append(Value(f"{right} - {left}, {convention}, lowest", _lowest(each)))
+        values.append(Value(f"{right} - {left}, {convention}, mean", mean_over_seeds([gap.value for gap in each])))
     columns = (heading(left), heading(right), "difference, over seeds")
-    return Finding((ResultTable(f"Table {number}: {title}", columns, tuple(rows), FORM),), values=tuple(values))
-
-
-def settings(budget: str, task: str | None = None) -> dict[str, Any]:
-    """What decides the tables: the settings of the studies behind them."""
-    return {c.data: study_of(c.data, budget) for c in corpora(budget, task) if c.data}
+    return Finding((ResultTable(title, columns, tuple(rows), CAPTION),), values=tuple(values))
 
 
 COLUMNS = ("train median length", "train size", "validation median length", "validation size", "vocabulary")
-SUBWORDS = {"smoke": 500, "quick": 8000, "paper": 8000}
 NOTE = (
     "The paper prints 31,065 words for 20 NG as for AG News; its own parameter count (5,021,282 with embeddings of "
     "width 300 beside 1,274,882 others) implies 12,488."
 )
 
 
-def find_statistics(lab: Workspace) -> Finding:
-    """Sizes, median lengths and vocabulary of every corpus."""
+def statistics_needs(budget: str) -> Needs:
+    """What Table 9 reads."""
+    return Needs(units=tuple(statistics_unit(c.data, budget) for c in corpora(budget) if c.data))
+
+
+def find_statistics(workspace: Workspace) -> Finding:
+    """Table 9: sizes, median lengths and vocabulary of every corpus."""
     printed = published_table("snell2021", "9")
     rows = []
-    for corpus in corpora(lab.budget):
-        ours = statistics(corpus.data, SUBWORDS[lab.budget]) if corpus.data else {}
+    for corpus in corpora(workspace.budget):
+        ours: Mapping[str, float] = {}
+        if corpus.data:
+            unit = statistics_unit(corpus.data, workspace.budget)
+            ours = workspace.answers([unit])[unit.name]
         cells = []
         for column in COLUMNS:
-            value = ours.get(column)
-            measured = None if value is None else exactly(value)
-            cells.append(Cell(measured, printed.get((corpus.row or "", column), (None,))[0], digits=0))
+            size = exactly(ours[column]) if column in ours else None
+            cells.append(Cell(size, printed.get((corpus.row or "", column), (None,))[0], digits=0))
         rows.append(Row(corpus.row or str(corpus.data), tuple(cells)))
     return Finding((ResultTable("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE,))
 
 
-def statistics(data: str, subwords: int = 8000) -> dict[str, float]:
+def statistics_unit(data: str, budget: str) -> Unit:
+    """The numbers of Table 9 for one corpus."""
+    arguments = {"data": data, "subwords": SUBWORDS[budget]}
+    return Unit(f"statistics-{data.replace(':', '-')}", f"{__name__}:statistics", arguments)
+
+
+def statistics(
+    data: str, subwords: int = 8000, *, device: Any = None, report: Report | None = None
+) -> dict[str, float]:
     """The five numbers of Table 9 for one corpus, whole and uncut.
 
     >>> statistics("polarity")["train median length"]
@@ -344,8 +383,8 @@ def statistics(data: str, subwords: int = 8000) -> dict[str, float]:
     else:
         encoded = encode(corpus, max_length=1_000_000)
         splits, vocabulary = {"train": encoded.train, "validation": encoded.validation}, len(encoded.vocabulary)
-    found = {"vocabulary": float(vocabulary)}
+    sizes = {"vocabulary": float(vocabulary)}
     for name, split in splits.items():
-        found[f"{name} size"] = float(len(split))
-        found[f"{name} median length"] = float(np.median(split.lengths) - 2)
-    return found
+        sizes[f"{name} size"] = float(len(split))
+        sizes[f"{name} median length"] = float(np.median(split.lengths) - 2)
+    return sizes

@@ -1,54 +1,78 @@
-"""A.1 and Eq. 53 of snell2021: what is derived, checked in numbers."""
+"""A.1, Eq. 53 and the worked examples of snell2021 (Figures 1, 4, 5 and 8): what is derived, checked in numbers."""
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from heedful.config import StudyConfig
 from heedful.data.ragged import Ids
 from heedful.data.synthetic.tasks import stream_numbers
+from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
-from heedful.papers.snell2021 import models as linear
-from heedful.papers.snell2021.config import TRANSLATION, corpora, study_of
+from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, studies
+from heedful.papers.snell2021.models import linear_unit
+from heedful.papers.units import Unit
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
 
 WIDTHS = (16, 64, 256, 1024, 4096)
 WORDS = 12
 SENTENCES = 60
-SEEDS = {"smoke": 2, "quick": 5, "paper": 20}
 
 
-def find_eq53(lab: Workspace) -> Finding:
+def eq53_needs(budget: str) -> Needs:
+    """The proxy's first step at each width."""
+    return Needs(units=tuple(_eq53_unit(d, budget) for d in WIDTHS))
+
+
+def _eq53_unit(d: int, budget: str) -> Unit:
+    return Unit(f"eq53-{d}", f"{__name__}:compare_width", {"width": d, "seeds": EQ53_SEEDS[budget]})
+
+
+def compare_width(*, width: int, seeds: int, device: torch.device, report: Report) -> dict[str, Any]:
+    """A unit: how a proxy of one width moves at first, against the limit of infinite width, seed by seed."""
+    source, target = _random_corpus()
+    comparisons = []
+    for seed in range(seeds):
+        comparisons.append(asdict(compare_with_limit(source, target, WORDS, WORDS, width, seed)))
+        report({"step": seed + 1, "steps": seeds})
+    return {name: [comparison[name] for comparison in comparisons] for name in comparisons[0]}
+
+
+def find_eq53(workspace: Workspace) -> Finding:
     """Eq. 53: the proxy's logits begin to move as the count table says, the better the wider it is.
 
     The corpus is random: 60 pairs of 3 to 8 words out of 12. Eq. 54 gives the same right-hand side to the probability,
     whose derivative is 1/∣O∣ of it.
     """
-    source, target = _random_corpus()
-    rows, curves = [], {"logit": [], "probability": []}  # type: ignore[var-annotated]
-    values = []
-    for d in WIDTHS:
-        seen = [compare_with_limit(source, target, WORDS, WORDS, d, seed) for seed in range(SEEDS[lab.budget])]
-        correlation = mean_over_seeds([s.logit_correlation for s in seen])
-        slope = mean_over_seeds([s.logit_slope for s in seen])
-        printed = mean_over_seeds([s.printed_slope for s in seen])
-        corrected = mean_over_seeds([s.probability_slope for s in seen])
-        rows.append(Row(f"d = {d}", tuple(Cell(e, digits=4) for e in (correlation, slope, corrected, printed))))
+    units = {d: _eq53_unit(d, workspace.budget) for d in WIDTHS}
+    answers = workspace.answers(units.values())
+    rows, values = [], []
+    curves: dict[str, list[Estimate]] = {"logit": [], "probability": []}
+    for d, unit in units.items():
+        mean = {name: mean_over_seeds(values) for name, values in answers[unit.name].items()}
+        correlation, slope, printed = mean["logit_correlation"], mean["logit_slope"], mean["printed_slope"]
+        rows.append(
+            Row(f"d = {d}", tuple(Cell(e, digits=4) for e in (correlation, slope, mean["probability_slope"], printed)))
+        )
         curves["logit"].append(correlation)
-        curves["probability"].append(mean_over_seeds([s.probability_correlation for s in seen]))
+        curves["probability"].append(mean["probability_correlation"])
         values += [Value(f"correlation, d = {d}", correlation), Value(f"slope, d = {d}", slope)]
         values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, float(WORDS)))]
     lines = tuple(curve(f"of the {name}", [float(d) for d in WIDTHS], estimates) for name, estimates in curves.items())
     permutations = next(stream_numbers("copy-permutation"))[0][:200]
     constant = logit_limit(count_table(Ids.of(permutations), Ids.of(permutations)).matrix().toarray()[1:, 1:])
     values.append(Value("largest limit over permutations", exactly(float(np.abs(constant).max()))))
-    values.append(Value("C of Eq. 16 less the count table", exactly(_count_difference(source, target))))
+    values.append(Value("C of Eq. 16 less the count table", exactly(_count_difference(*_random_corpus()))))
     columns = ("correlation of the logit", "slope of the logit", "slope of θ, with 1/∣O∣", "slope of θ, as printed")
     panel = Panel(
         "derivative at the start against its limit", lines, x_label="width d", y_label="correlation", x_log=True
@@ -81,13 +105,15 @@ def _random_corpus() -> tuple[Ids, Ids]:
     return Ids.of(sentences[0]), Ids.of(sentences[1])
 
 
-def find_optimal(lab: Workspace) -> Finding:
+def optimal_needs(budget: str) -> Needs:
+    """The study whose data the linear translators of A.1 are trained on, and these."""
+    return Needs((_translation_study(budget),), tuple(_linear_units(budget)))
+
+
+def find_optimal(workspace: Workspace) -> Finding:
     """A.1: the counterexample, and how often the best attention goes where β is largest in a trained linear model."""
-    example = counterexample()
-    data = next(c.data for c in corpora(lab.budget, "translation") if c.data)
-    study, sizes = study_of(data, lab.budget), linear.LINEAR_BUDGETS[lab.budget]
-    run = lab.study(study)
-    answers = list(lab.compute([linear.linear_unit(seed, study, run, sizes) for seed in range(sizes.seeds)]).values())
+    example, data = counterexample(), _translation_study(workspace.budget).data
+    answers = list(workspace.answers(_linear_units(workspace.budget)).values())
     mean_rows = {
         key: np.mean([np.array(a[key], dtype=np.float64) for a in answers], axis=0)
         for key in ("agreement", "shuffle", "learned_agreement")
@@ -132,10 +158,19 @@ def find_optimal(lab: Workspace) -> Finding:
             Value("largest duality gap", exactly(gap)),
         ),
         notes=(
-            f"{len(text):,} output words of {len(np.unique(text))} sentences, {sizes.seeds} seeds; α^opt is certified "
+            f"{len(text):,} output words of {len(np.unique(text))} sentences, {len(answers)} seeds; α^opt is certified "
             "by its duality gap, which bounds what any other attention could still gain.",
         ),
     )
+
+
+def _linear_units(budget: str) -> list[Unit]:
+    study, sizes = _translation_study(budget), LINEAR_BUDGETS[budget]
+    return [linear_unit(seed, study, sizes) for seed in range(sizes.seeds)]
+
+
+def _translation_study(budget: str) -> StudyConfig:
+    return next(iter(studies(budget, "translation").values()))
 
 
 def _times(estimate: Estimate, factor: float) -> Estimate:
@@ -143,6 +178,7 @@ def _times(estimate: Estimate, factor: float) -> Estimate:
 
 
 Matrix = NDArray[np.floating]
+Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
 GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
 ENGLISH = ("bad", "great", "is", "movie", "This")
 # The summed table and the probe that the paper's Figure 1 shows.
@@ -158,7 +194,7 @@ PROBE = (
 )
 
 
-def find_figure1(lab: Workspace) -> Finding:
+def find_figure1(workspace: Workspace) -> Finding:
     """Figure 1: β of the worked German–English example, and Model 1 from one sentence's counts to an alignment."""
     great = ("Dieser", "Film", "ist", "großartig"), ("This", "movie", "is", "great")
     bad = ("Dieser", "Film", "ist", "schlecht"), ("This", "movie", "is", "bad")
@@ -189,22 +225,20 @@ def find_figure1(lab: Workspace) -> Finding:
     )
 
 
-def find_figure4(lab: Workspace) -> Finding:
+def find_figure4(workspace: Workspace) -> Finding:
     """Figure 4: over permutations of one set of words the count table is constant."""
     words = "ABCD"
     pairs = [(p, tuple(f"{w}’" for w in p)) for p in itertools.permutations(words)]
     return _uninformative("figure4", "Figure 4: permutations of one set of words", pairs, tuple(words))
 
 
-def find_figure8(lab: Workspace) -> Finding:
+def find_figure8(workspace: Workspace) -> Finding:
     """Figure 8: over permutations of two disjoint sets it is constant within each."""
     pairs = [(p, tuple(f"{w}’" for w in p)) for words in ("ABCD", "EFGH") for p in itertools.permutations(words)]
     return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", pairs, tuple("ABCDEFGH"))
 
 
-def _uninformative(
-    name: str, title: str, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: tuple[str, ...]
-) -> Finding:
+def _uninformative(name: str, title: str, pairs: Pairs, words: tuple[str, ...]) -> Finding:
     outputs = tuple(f"{w}’" for w in words)
     counts = _count(pairs, words, outputs)
     sources, targets = _ids(pairs[:1], words, outputs)
@@ -220,7 +254,7 @@ def _uninformative(
     return Finding(figures=(Figure(name, title, panels),), values=values)
 
 
-def find_figure5(lab: Workspace) -> Finding:
+def find_figure5(workspace: Workspace) -> Finding:
     """Figure 5: in classification the count table gives words their polarity, which then attracts attention."""
     words, labels = ("bad", "great", "movie"), ("positive", "negative")
     great, bad = (("great", "movie"), ("positive",)), (("bad", "movie"), ("negative",))
@@ -238,18 +272,14 @@ def find_figure5(lab: Workspace) -> Finding:
     )
 
 
-def _ids(
-    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: Sequence[str], outputs: Sequence[str]
-) -> tuple[Ids, Ids]:
+def _ids(pairs: Pairs, words: Sequence[str], outputs: Sequence[str]) -> tuple[Ids, Ids]:
     return (
         Ids.of([[words.index(w) for w in source] for source, _ in pairs]),
         Ids.of([[outputs.index(o) for o in target] for _, target in pairs]),
     )
 
 
-def _count(
-    pairs: Sequence[tuple[Sequence[str], Sequence[str]]], words: Sequence[str], outputs: Sequence[str]
-) -> Matrix:
+def _count(pairs: Pairs, words: Sequence[str], outputs: Sequence[str]) -> Matrix:
     table: CountTable = count_table(*_ids(pairs, words, outputs), source_size=len(words), target_size=len(outputs))
     counts: Matrix = table.matrix().toarray()
     return counts

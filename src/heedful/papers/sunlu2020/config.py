@@ -7,7 +7,6 @@ epochs, and five seeds where the paper has one. `smoke` runs on data that need n
 
 from dataclasses import dataclass, field
 
-from heedful.papers.experiment import Workspace
 from heedful.papers.sunlu2020.data import TOPICS, Sample
 from heedful.papers.sunlu2020.models import Kind, Recipe, TrainingJob
 
@@ -28,14 +27,14 @@ class TrainingPlan:
     sample: Sample = field(default_factory=Sample)
 
     def scales_of(self, kind: Kind) -> tuple[float, ...]:
-        """Its λ; mean pooling knows none, so it is trained once.
+        """Its λ; mean pooling has none, so it is trained once.
 
         >>> TrainingPlan(None, "sst", ("DP", "mean"), (10.0, 100.0), 5).scales_of("mean")
         (1.0,)
         """
         return (1.0,) if kind == "mean" else self.scales
 
-    def orders(
+    def jobs(
         self, recipe: Recipe, kind: Kind, scale: float, *, coefficient: float = 0.0, spread: float = 1.0
     ) -> list[TrainingJob]:
         """The same model from each seed."""
@@ -67,34 +66,29 @@ class SunLuBudget:
         """The corpus of most figures."""
         return self.plans[0]
 
-    def orders(self, data: str, kind: Kind, scale: float) -> list[TrainingJob]:
+    def jobs(self, data: str, kind: Kind, scale: float) -> list[TrainingJob]:
         """The models of that kind at that λ in Table 2; none where the budget trains none. Mean pooling has λ = 1."""
         for plan in self.plans:
             if plan.data == data and kind in plan.kinds and scale in plan.scales_of(kind):
-                return plan.orders(self.recipe, kind, scale)
+                return plan.jobs(self.recipe, kind, scale)
         return []
 
     def regularised(self, coefficient: float) -> list[TrainingJob]:
         """DP at λ = 100 with ∣VᵀW∣ in its loss."""
-        return self.first.orders(self.recipe, "DP", LARGE, coefficient=coefficient)
+        return self.first.jobs(self.recipe, "DP", LARGE, coefficient=coefficient)
 
     def narrowed(self) -> list[TrainingJob]:
         """AD at λ = 10, its V drawn smaller."""
-        return self.first.orders(self.recipe, "AD", MODERATE, spread=self.narrow)
+        return self.first.jobs(self.recipe, "AD", MODERATE, spread=self.narrow)
 
-    def everything(self) -> list[TrainingJob]:
-        """All models of the paper but those whose terms are followed."""
-        plans = (*self.plans, *self.synthetic)
+    def table2(self) -> list[TrainingJob]:
+        """The models of Table 2."""
         return [
-            *(
-                order
-                for plan in plans
-                for kind in plan.kinds
-                for scale in plan.scales_of(kind)
-                for order in plan.orders(self.recipe, kind, scale)
-            ),
-            *(order for coefficient in self.coefficients for order in self.regularised(coefficient)),
-            *self.narrowed(),
+            job
+            for plan in self.plans
+            for kind in plan.kinds
+            for scale in plan.scales_of(kind)
+            for job in plan.jobs(self.recipe, kind, scale)
         ]
 
 
@@ -154,13 +148,3 @@ BUDGETS = {
         coefficients=(0.0, 0.0001, 0.001, 0.01, 0.1),
     ),
 }
-
-
-def budget_of(lab: Workspace) -> SunLuBudget:
-    """What a lab's budget trains.
-
-    >>> from pathlib import Path
-    >>> budget_of(Workspace("quick", Path("nowhere"))).first.data
-    'sst'
-    """
-    return BUDGETS[lab.budget]

@@ -1,38 +1,62 @@
 """The contents of sunlu2020: every table and figure, in the paper's order, then its supplement and the theory."""
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
 from heedful.papers.claims import Claim, Condition
-from heedful.papers.experiment import Experiment
-from heedful.papers.sunlu2020 import figures as pictures
-from heedful.papers.sunlu2020 import figures as weights
-from heedful.papers.sunlu2020 import gradient_terms as flow
-from heedful.papers.sunlu2020.config import BUDGETS
-from heedful.papers.sunlu2020.tables import find_accuracies, find_statistics
+from heedful.papers.experiment import Experiment, Workspace
+from heedful.papers.findings import Finding
+from heedful.papers.sunlu2020 import figures, gradient_terms, tables
+from heedful.papers.sunlu2020.config import BUDGETS, SunLuBudget
+from heedful.papers.sunlu2020.models import TrainingJob
 
 TITLE = "Understanding Attention for Text Classification (Sun, Lu 2020)"
 
 
-def _settings(budget: str) -> object:
-    return BUDGETS[budget]
+Find = Callable[[Workspace], Finding]
 
 
-def _corpora(budget: str) -> object:
-    of = BUDGETS[budget]
-    return sorted({plan.data for plan in (*of.plans, *of.synthetic)})
+def _experiment(name: str, title: str, find: Find, jobs: Callable[[SunLuBudget], Iterable[TrainingJob]]) -> Experiment:
+    """An experiment that reads what was measured on these models."""
+    return Experiment(
+        name, title, lambda budget: BUDGETS[budget], find, lambda budget: tables.job_needs(jobs(BUDGETS[budget]))
+    )
+
+
+def _scatter(name: str, title: str, cases: figures.Cases, find: Find | None = None, heading: str = "") -> Experiment:
+    """An experiment that shows the scores of tokens in some cases; heading: its figure's, where it is not the title."""
+    find = find or partial(figures.find_cases, name=name, title=heading or title, cases_of=cases)
+    return _experiment(name, title, find, lambda budget: (job for case in cases(budget) for job in case.jobs))
 
 
 EXPERIMENTS = (
-    Experiment("table1", "Table 1: the data", _corpora, find_statistics),
-    Experiment("table2", "Table 2: accuracy at each λ", _settings, find_accuracies),
-    Experiment("figure2", "Figure 2: polarity and attention scores at λ = 10", _settings, pictures.find_figure2),
-    Experiment("figure3", "Figure 3: a large λ, and three labels", _settings, pictures.find_figure3),
-    Experiment("figure4", "Figure 4: additive attention", _settings, pictures.find_figure4),
-    Experiment("figure5", "Figure 5: average weights", _settings, weights.find_figure5),
-    Experiment("weights", "Average weights on every corpus, as n·α", _settings, weights.find_weights),
-    Experiment("regulariser", "The V·W regulariser at λ = 100", _settings, pictures.find_regulariser),
-    Experiment("encoders", "DP-L and DP-A: scores at λ = 10", _settings, pictures.find_encoders),
-    Experiment("synthetic", "Generated data", _settings, pictures.find_synthetic),
     Experiment(
-        "terms", "Eqs 19 and 27: the terms A to F along a training run", lambda b: flow.BUDGETS[b], flow.find_terms
+        "table1",
+        "Table 1: the data",
+        lambda budget: sorted(tables.corpus_names(BUDGETS[budget])),
+        tables.find_statistics,
+        tables.statistics_needs,
+    ),
+    _experiment("table2", "Table 2: accuracy at each λ", tables.find_accuracies, SunLuBudget.table2),
+    _scatter("figure2", "Figure 2: polarity and attention scores at λ = 10", figures.figure2_cases),
+    _scatter("figure3", "Figure 3: a large λ, and three labels", figures.figure3_cases),
+    _scatter("figure4", "Figure 4: additive attention", figures.figure4_cases),
+    _experiment("figure5", "Figure 5: average weights", figures.find_figure5, figures.figure5_jobs),
+    _experiment("weights", "Average weights on every corpus, as n·α", figures.find_weights, figures.weight_jobs),
+    _scatter("regulariser", "The V·W regulariser at λ = 100", figures.regulariser_cases, figures.find_regulariser),
+    _scatter(
+        "encoders",
+        "DP-L and DP-A: scores at λ = 10",
+        figures.encoder_cases,
+        heading="DP-L and DP-A: polarity and attention scores at λ = 10",
+    ),
+    _scatter("synthetic", "Generated data", figures.synthetic_cases, figures.find_synthetic),
+    Experiment(
+        "terms",
+        "Eqs 19 and 27: the terms A to F along a training run",
+        lambda budget: gradient_terms.BUDGETS[budget],
+        gradient_terms.find_terms,
+        gradient_terms.terms_needs,
     ),
 )
 

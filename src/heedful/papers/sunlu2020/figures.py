@@ -1,11 +1,11 @@
-"""Figures 2, 3 and 4 of sunlu2020 and what its supplement adds: where the classes of tokens lie, case by case.
+"""Figures 2 to 5 of sunlu2020 and its supplement: scores and weights of the classes of tokens.
 
 A case is one model on one corpus. Beside every scatter stand effect sizes: Cliff's δ of a class of tokens over the
 neutral ones, in [−1, 1], seed by seed. Polarity is taken towards the class's own label, so that δ > 0 is what the paper
 expects of every class, in polarity and in attention.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,17 @@ import numpy as np
 from heedful.metrics.statistics import benjamini_hochberg, mean_over_seeds
 from heedful.papers.experiment import Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, Points, ResultTable, Row, Value, extremes
-from heedful.papers.sunlu2020.config import LARGE, MODERATE, SunLuBudget, budget_of
+from heedful.papers.sunlu2020.config import BUDGETS, LARGE, MODERATE, SunLuBudget
 from heedful.papers.sunlu2020.models import TrainingJob
-from heedful.papers.sunlu2020.tables import Answers, lowest_class, over_seeds, p_over_seeds, paired, per_seed, train_all
+from heedful.papers.sunlu2020.tables import (
+    Answers,
+    lowest_class,
+    over_seeds,
+    p_over_seeds,
+    paired,
+    per_seed,
+    read_answers,
+)
 
 COLUMNS = {
     "polarity": "polarity",
@@ -39,59 +47,54 @@ class Case:
     """A model under a name, from every seed; `panels` says which scores are drawn."""
 
     name: str
-    orders: tuple[TrainingJob, ...]
+    jobs: tuple[TrainingJob, ...]
     panels: tuple[str, ...] = ("polarity", "score")
 
 
-def find_figure2(lab: Workspace) -> Finding:
+Cases = Callable[[SunLuBudget], list[Case]]
+
+
+def figure2_cases(budget: SunLuBudget) -> list[Case]:
     """Figure 2: DP at λ = 10 on the corpora with two labels."""
-    budget = budget_of(lab)
     rows = {plan.data: plan.row or plan.data for plan in budget.plans}
-    cases = [Case(rows[data], tuple(budget.orders(data, "DP", MODERATE))) for data in budget.binary]
-    return find_cases(lab, "figure2", "Figure 2: polarity and attention scores at λ = 10", cases)
+    return [Case(rows[data], tuple(budget.jobs(data, "DP", MODERATE))) for data in budget.binary]
 
 
-def find_figure3(lab: Workspace) -> Finding:
+def figure3_cases(budget: SunLuBudget) -> list[Case]:
     """Figure 3: DP at λ = 100 on SST, and with three labels at λ = 10."""
-    budget = budget_of(lab)
-    cases = [
-        Case("λ = 100", tuple(budget.orders(budget.first.data, "DP", LARGE))),
-        Case("three labels", tuple(budget.orders(budget.three, "DP", MODERATE)), ("score",)),
+    return [
+        Case("λ = 100", tuple(budget.jobs(budget.first.data, "DP", LARGE))),
+        Case("three labels", tuple(budget.jobs(budget.three, "DP", MODERATE)), ("score",)),
     ]
-    return find_cases(lab, "figure3", "Figure 3: a large λ, and three labels", cases)
 
 
-def find_figure4(lab: Workspace) -> Finding:
+def figure4_cases(budget: SunLuBudget) -> list[Case]:
     """Figure 4: additive attention on SST, V as the released code draws it, and drawn smaller."""
-    budget = budget_of(lab)
-    cases = [
-        Case("AD", tuple(budget.orders(budget.first.data, "AD", MODERATE))),
-        Case("AD, λ = 100", tuple(budget.orders(budget.first.data, "AD", LARGE))),
+    return [
+        Case("AD", tuple(budget.jobs(budget.first.data, "AD", MODERATE))),
+        Case("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
         Case(f"AD, V ~ N(0, {budget.narrow:g}²)", tuple(budget.narrowed())),
     ]
-    return find_cases(lab, "figure4", "Figure 4: additive attention", cases)
 
 
-def find_encoders(lab: Workspace) -> Finding:
+def encoder_cases(budget: SunLuBudget) -> list[Case]:
     """DP-L and DP-A at λ = 10 on SST (the paper's supplement)."""
-    budget = budget_of(lab)
-    cases = [
-        Case("DP-L", tuple(budget.orders(budget.first.data, "DP-L", MODERATE))),
-        Case("DP-A", tuple(budget.orders(budget.first.data, "DP-A", MODERATE))),
-    ]
-    return find_cases(lab, "encoders", "DP-L and DP-A: polarity and attention scores at λ = 10", cases)
+    return [Case(kind, tuple(budget.jobs(budget.first.data, kind, MODERATE))) for kind in ("DP-L", "DP-A")]
 
 
-def find_synthetic(lab: Workspace) -> Finding:
-    """Generated data, two and three labels (the paper's supplement has two)."""
-    budget = budget_of(lab)
-    cases = [
-        Case(f"{labels} labels, λ = {scale:g}", tuple(plan.orders(budget.recipe, "DP", scale)))
+def synthetic_cases(budget: SunLuBudget) -> list[Case]:
+    """DP on generated data."""
+    return [
+        Case(f"{labels} labels, λ = {scale:g}", tuple(plan.jobs(budget.recipe, "DP", scale)))
         for labels, plan in zip(("two", "three"), budget.synthetic, strict=True)
         for scale in (MODERATE, LARGE)
         if scale in plan.scales
     ]
-    finding = find_cases(lab, "synthetic", "Generated data: polarity and attention scores", cases)
+
+
+def find_synthetic(workspace: Workspace) -> Finding:
+    """Generated data, two and three labels (the paper's supplement has two)."""
+    finding = find_cases(workspace, "synthetic", "Generated data: polarity and attention scores", synthetic_cases)
     moderate = [value for value in finding.values if value.name.endswith("labels, λ = 10")]
     chosen = [
         extremes(f"{kind}, λ = 10", [value for value in moderate if value.name.startswith(kind)])[0]
@@ -100,18 +103,22 @@ def find_synthetic(lab: Workspace) -> Finding:
     return Finding(finding.tables, finding.figures, (*finding.values, *chosen), finding.notes)
 
 
-def find_regulariser(lab: Workspace) -> Finding:
+def regulariser_cases(budget: SunLuBudget) -> list[Case]:
     """∣VᵀW∣ in the loss of DP at λ = 100 on SST, at several coefficients."""
-    budget = budget_of(lab)
-    cases = [
+    return [
         Case(f"coefficient {coefficient:g}", tuple(budget.regularised(coefficient)))
         for coefficient in budget.coefficients
     ]
-    finding = find_cases(lab, "regulariser", "The V·W regulariser at λ = 100", cases)
-    answers = train_all(lab, [order for case in cases for order in case.orders])
+
+
+def find_regulariser(workspace: Workspace) -> Finding:
+    """The V·W regulariser at λ = 100, at several coefficients."""
+    finding = find_cases(workspace, "regulariser", "The V·W regulariser at λ = 100", regulariser_cases)
+    cases = regulariser_cases(BUDGETS[workspace.budget])
     without, strongest = cases[0], cases[-1]
-    attention = [lowest_class(answers, case.orders, "score_delta") for case in (strongest, without)]
-    accuracy = [per_seed(answers, case.orders, "test") for case in (strongest, without)]
+    answers = read_answers(workspace, (*without.jobs, *strongest.jobs))
+    attention = [lowest_class(answers, case.jobs, "score_delta") for case in (strongest, without)]
+    accuracy = [per_seed(answers, case.jobs, "test") for case in (strongest, without)]
     values = (
         *finding.values,
         Value("attention δ, strongest", mean_over_seeds(attention[0])),
@@ -121,40 +128,36 @@ def find_regulariser(lab: Workspace) -> Finding:
     return Finding(finding.tables, finding.figures, values, finding.notes)
 
 
-def find_cases(lab: Workspace, name: str, title: str, cases: Sequence[Case]) -> Finding:
+def find_cases(workspace: Workspace, name: str, title: str, cases_of: Cases) -> Finding:
     """Tables, scatter and values of some cases: `polarity δ, …` and `attention δ, …` are of the lower class."""
-    answers = train_all(lab, [order for case in cases for order in case.orders])
+    cases = cases_of(BUDGETS[workspace.budget])
+    answers = read_answers(workspace, [job for case in cases for job in case.jobs])
     values: dict[str, list[Value]] = {"polarity δ": [], "attention δ": [], "accuracy": []}
     for case in cases:
         for kind, key in (("polarity δ", "polarity_delta"), ("attention δ", "score_delta")):
-            seen = mean_over_seeds(lowest_class(answers, case.orders, key))
-            values[kind].append(Value(f"{kind}, {case.name}", seen))
-        values["accuracy"].append(Value(f"accuracy, {case.name}", over_seeds(answers, case.orders, "test")))
-    lowest = tuple(extremes(kind, values[kind])[0] for kind in ("polarity δ", "attention δ"))
+            lowest = mean_over_seeds(lowest_class(answers, case.jobs, key))
+            values[kind].append(Value(f"{kind}, {case.name}", lowest))
+        values["accuracy"].append(Value(f"accuracy, {case.name}", over_seeds(answers, case.jobs, "test")))
+    worst = tuple(extremes(kind, values[kind])[0] for kind in ("polarity δ", "attention δ"))
     tables = (_effects(f"{title}: effects", cases, answers), _models(cases, answers))
     figure = Figure(name, title, _scatter(cases, answers), _caption(cases))
-    return Finding(tables, (figure,), (*(v for each in values.values() for v in each), *lowest), (NOTE,))
+    return Finding(tables, (figure,), (*(v for each in values.values() for v in each), *worst), (NOTE,))
 
 
 def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable:
-    tested = [(case, name) for case in cases for name in answers[case.orders[0]]["classes"]]
+    tested = [(case, name) for case in cases for name in answers[case.jobs[0]]["classes"]]
     p = benjamini_hochberg(
-        [p_over_seeds(per_seed(answers, case.orders, "classes", name, "score_delta")) for case, name in tested]
+        [p_over_seeds(per_seed(answers, case.jobs, "classes", name, "score_delta")) for case, name in tested]
     )
     adjusted = dict(zip(tested, p.tolist(), strict=True))
     rows = []
     for case in cases:
-        first = answers[case.orders[0]]
-        for name, found in first["classes"].items():
+        first = answers[case.jobs[0]]
+        for name, summary in first["classes"].items():
             cells = [_cell(answers, case, key, "classes", name) for key in COLUMNS]
-            sure = adjusted[case, name]
-            rows.append(
-                Row(
-                    name,
-                    (Cell(text=str(found["tokens"])), *cells, Cell(text="" if np.isnan(sure) else f"{sure:.2g}")),
-                    case.name,
-                )
-            )
+            p_value = adjusted[case, name]
+            p_cell = Cell(text="" if np.isnan(p_value) else f"{p_value:.2g}")
+            rows.append(Row(name, (Cell(text=str(summary["tokens"])), *cells, p_cell), case.name))
         even = [_cell(answers, case, key, "neutral") for key in ("polarity", "score")]
         count = f"{first['neutral']['tokens']} ({first['neutral']['frequent']} frequent)"
         rows.append(Row("neutral", (Cell(text=count), *even, *[Cell(text="")] * 5), case.name))
@@ -162,18 +165,18 @@ def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable
 
 
 def _cell(answers: Answers, case: Case, key: str, *path: str) -> Cell:
-    return Cell(over_seeds(answers, case.orders, *path, key), digits=3 if key == "score" else 2)
+    return Cell(over_seeds(answers, case.jobs, *path, key), digits=3 if key == "score" else 2)
 
 
 def _models(cases: Sequence[Case], answers: Answers) -> ResultTable:
     rows = []
     for case in cases:
-        dots = np.abs(per_seed(answers, case.orders, "dot"))
+        dots = np.abs(per_seed(answers, case.jobs, "dot"))
         cells = (
-            Cell(text=str(len(case.orders))),
-            Cell(over_seeds(answers, case.orders, "test"), unit="%"),
+            Cell(text=str(len(case.jobs))),
+            Cell(over_seeds(answers, case.jobs, "test"), unit="%"),
             Cell(text="") if np.isnan(dots).all() else Cell(mean_over_seeds(dots), digits=2),
-            Cell(over_seeds(answers, case.orders, "best")),
+            Cell(over_seeds(answers, case.jobs, "best")),
         )
         rows.append(Row(case.name, cells))
     return ResultTable("The models", ("seeds", "test accuracy", "∣VᵀW∣", "best epoch"), tuple(rows))
@@ -188,7 +191,7 @@ def _scatter(cases: Sequence[Case], answers: Answers) -> tuple[Panel, ...]:
             y_label=labels[key],
             x_log=True,
             reference=0.0,
-            points=_points(answers[case.orders[0]]["tokens"], key),
+            points=_points(answers[case.jobs[0]]["tokens"], key),
         )
         for key in labels
         for case in cases
@@ -198,9 +201,8 @@ def _scatter(cases: Sequence[Case], answers: Answers) -> tuple[Panel, ...]:
 
 def _points(tokens: Mapping[str, Mapping[str, Sequence[Any]]], key: str) -> tuple[Points, ...]:
     """Neutral tokens first, so that the others lie over them."""
-    order = sorted(tokens, key=lambda name: name != "neutral")
     clouds = []
-    for name in order:
+    for name in sorted(tokens, key=lambda name: name != "neutral"):
         known = [(f, y) for f, y in zip(tokens[name]["frequency"], tokens[name][key], strict=True) if y is not None]
         x, y = zip(*known, strict=True) if known else ((), ())
         clouds.append(Points(name, tuple(float(f) for f in x), tuple(float(v) for v in y), name))
@@ -208,27 +210,31 @@ def _points(tokens: Mapping[str, Mapping[str, Sequence[Any]]], key: str) -> tupl
 
 
 def _caption(cases: Sequence[Case]) -> str:
-    return f"Seed {cases[0].orders[0].seed}; at most 300 tokens of each class, drawn at random."
+    return f"Seed {cases[0].jobs[0].seed}; at most 300 tokens of each class, drawn at random."
 
 
 NUMBERS = ("minimum", "first quartile", "median", "third quartile", "maximum", "mean")
 KINDS = {"alpha": "α", "relative": "n·α"}
 
 
-def find_figure5(lab: Workspace) -> Finding:
+def figure5_jobs(budget: SunLuBudget) -> list[TrainingJob]:
+    """DP at λ = 10 on SST."""
+    return budget.first.jobs(budget.recipe, "DP", MODERATE)
+
+
+def find_figure5(workspace: Workspace) -> Finding:
     """Figure 5: average weights on the test texts, DP at λ = 10 on SST: plain, as the paper has them, and n·α."""
-    budget = budget_of(lab)
-    orders = tuple(budget.first.orders(budget.recipe, "DP", MODERATE))
-    answers = train_all(lab, orders)
+    jobs = figure5_jobs(BUDGETS[workspace.budget])
+    answers = read_answers(workspace, jobs)
     rows = [
-        Row(name, _five(answers, orders, name, kind), heading)
+        Row(name, _five(answers, jobs, name, kind), heading)
         for kind, heading in KINDS.items()
-        for name in answers[orders[0]]["weights"]
+        for name in answers[jobs[0]]["weights"]
     ]
     table = ResultTable(
         "Figure 5 in numbers", NUMBERS, tuple(rows), "Each number is the mean over seeds of that of one seed."
     )
-    tokens = answers[orders[0]]["tokens"]
+    tokens = answers[jobs[0]]["tokens"]
     panels = tuple(
         Panel(
             f"average {heading}",
@@ -241,25 +247,24 @@ def find_figure5(lab: Workspace) -> Finding:
         for kind, heading in KINDS.items()
     )
     values = tuple(
-        Value(f"{heading} over neutral, δ", mean_over_seeds(lowest_class(answers, orders, f"{kind}_delta")))
+        Value(f"{heading} over neutral, δ", mean_over_seeds(lowest_class(answers, jobs, f"{kind}_delta")))
         for kind, heading in KINDS.items()
     )
     caption = "Distributions over tokens that occur in test texts, seed 0."
     return Finding((table,), (Figure("figure5", "Figure 5: average weights", panels, caption),), values)
 
 
-def find_weights(lab: Workspace) -> Finding:
+def find_weights(workspace: Workspace) -> Finding:
     """Average weights of each class over the neutral tokens, on every corpus and at every λ that DP is trained with."""
-    budget = budget_of(lab)
-    cases = _cases(budget)
-    answers = train_all(lab, [order for _, _, orders in cases for order in orders])
+    cases = _weight_cases(BUDGETS[workspace.budget])
+    answers = read_answers(workspace, weight_jobs(BUDGETS[workspace.budget]))
     rows, values = [], []
-    for corpus, scale, orders in cases:
-        for name in answers[orders[0]]["classes"]:
-            deltas = [over_seeds(answers, orders, "classes", name, f"{kind}_delta") for kind in KINDS]
+    for corpus, scale, jobs in cases:
+        for name in answers[jobs[0]]["classes"]:
+            deltas = [over_seeds(answers, jobs, "classes", name, f"{kind}_delta") for kind in KINDS]
             rows.append(Row(f"λ = {scale:g}, {name}", tuple(Cell(e, digits=2) for e in deltas), corpus))
         if scale == MODERATE:
-            lowest = mean_over_seeds(lowest_class(answers, orders, "relative_delta"))
+            lowest = mean_over_seeds(lowest_class(answers, jobs, "relative_delta"))
             values.append(Value(f"n·α over neutral, δ, {corpus}", lowest))
     columns = tuple(f"{heading} over neutral, δ" for heading in KINDS.values())
     worst = extremes("n·α over neutral, δ", values)[0]
@@ -268,18 +273,23 @@ def find_weights(lab: Workspace) -> Finding:
     return Finding((table,), values=(*values, worst), notes=(note,))
 
 
-def _cases(budget: SunLuBudget) -> list[tuple[str, float, tuple[TrainingJob, ...]]]:
+def weight_jobs(budget: SunLuBudget) -> list[TrainingJob]:
+    """The models whose average weights are shown."""
+    return [job for _, _, jobs in _weight_cases(budget) for job in jobs]
+
+
+def _weight_cases(budget: SunLuBudget) -> list[tuple[str, float, tuple[TrainingJob, ...]]]:
     return [
-        (plan.row or plan.data, scale, tuple(plan.orders(budget.recipe, "DP", scale)))
+        (plan.row or plan.data, scale, tuple(plan.jobs(budget.recipe, "DP", scale)))
         for plan in budget.plans
         if "DP" in plan.kinds
         for scale in plan.scales
     ]
 
 
-def _five(answers: Answers, orders: Sequence[TrainingJob], name: str, kind: str) -> tuple[Cell, ...]:
+def _five(answers: Answers, jobs: Sequence[TrainingJob], name: str, kind: str) -> tuple[Cell, ...]:
     """Minimum, quartiles, maximum and mean over tokens, each averaged over seeds."""
-    table = [answers[order]["weights"][name][kind] for order in orders]
+    table = [answers[job]["weights"][name][kind] for job in jobs]
     if not all(table):
         return (Cell(),) * len(NUMBERS)
     return tuple(Cell(mean_over_seeds(column), digits=3) for column in np.transpose(table))

@@ -1,8 +1,8 @@
 """The terms A to F along a real training run of DP: which of them moves polarity and which attention, and when.
 
-The paper argues about the terms near a minimum; here they are measured at steps of a training run by Adagrad with
-dropout, at the parameters as they then are: under plain gradient flow without dropout, over all training texts, as
-means over the tokens of a class. Which class term D helps depends on the sign of VᵀW, which may differ between runs.
+The paper discusses the terms near a minimum. Here they are measured along a training run by Adagrad with dropout, each
+time for the parameters of that step: under plain gradient flow without dropout, over all training texts, as means over
+the tokens of a class. Which class term D helps depends on the sign of VᵀW, which may differ between runs.
 Classes are therefore told apart by it: the class *with* VᵀW (positive tokens where VᵀW > 0 at the end, negative ones
 where it is below 0) and the class *against* it. Turning y and W around changes the sign of A, B and C and of nothing
 else, so these three are taken towards the class's own label; of neutral tokens, towards the label with VᵀW.
@@ -25,7 +25,7 @@ from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, read_texts
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, train_epochs
@@ -61,52 +61,56 @@ BUDGETS = {
 }
 
 
-def unit(scale: float, seed: int, sizes: FlowBudget) -> Unit:
-    """One training run, followed."""
-    order = TrainingJob(sizes.data, "DP", scale, seed, sample=sizes.sample, recipe=sizes.recipe)
-    arguments = content(order) | {"steps": list(sizes.steps)}
-    return Unit(f"terms-{sizes.data}-{scale:g}-{seed}", f"{__name__}:follow", arguments)
+def flow_unit(scale: float, seed: int, sizes: FlowBudget) -> Unit:
+    """One training run, whose terms are measured on the way."""
+    job = TrainingJob(sizes.data, "DP", scale, seed, sample=sizes.sample, recipe=sizes.recipe)
+    arguments = content(job) | {"steps": list(sizes.steps)}
+    return Unit(f"terms-{sizes.data}-{scale:g}-{seed}", f"{__name__}:follow_terms", arguments)
 
 
-def follow(*, steps: list[int], device: torch.device, report: Report, **order: Any) -> dict[str, Any]:
-    """Train one DP; at each of `steps`: mean terms and scores by class, VᵀW, and how far off autograd is at the ends.
+def follow_terms(*, steps: list[int], device: torch.device, report: Report, **settings: Any) -> dict[str, Any]:
+    """A unit: train one DP; at each of `steps`: mean terms and scores by class, and VᵀW.
+
+    `off` is the difference from autograd at the first and the last of them.
 
     `foretold` is, for each step but the last, the correlation over tokens between how flow would move their scores then
     and how Adagrad has moved them by the next of the steps: polarity, attention.
     """
-    wanted = from_mapping(TrainingJob, order)
-    texts = read_texts(wanted.data, wanted.sample)
-    model = build_model(wanted, texts).to(device)
+    job = from_mapping(TrainingJob, settings)
+    texts = read_texts(job.data, job.sample)
+    model = build_model(job, texts).to(device)
     ids = Ids(texts.train.ids, texts.train.offsets)
     groups = {name: texts.token_class == label for name, label in zip(CLASSES, (0, 1, NEUTRAL_CLASS), strict=True)}
-    told = np.any(list(groups.values()), axis=0)
+    classified = np.any(list(groups.values()), axis=0)
     seen: dict[str, Any] = {"steps": [], "dot": [], "off": [], "foretold": [], "texts": len(ids)}
     seen |= {name: {group: [] for group in groups} for name in (*TERMS, "polarity", "score")}
     before: list[NDArray[np.float64]] = []
 
     def at_step(step: int) -> None:
         now = parameters(model)
-        found = terms(ids, texts.train.labels, now)
+        current = terms(ids, texts.train.labels, now)
         if before:
             moved = now.polarity - before[0], now.score - before[1]
-            seen["foretold"].append([_correlation(p[told], m[told]) for p, m in zip(before[2:], moved, strict=True)])
-        before[:] = [now.polarity, now.score, found.polarity, found.score]
+            seen["foretold"].append(
+                [_correlation(p[classified], m[classified]) for p, m in zip(before[2:], moved, strict=True)]
+            )
+        before[:] = [now.polarity, now.score, current.polarity, current.score]
         seen["steps"].append(step)
         seen["dot"].append(float(now.context @ now.output))
         if step in (steps[0], steps[-1]):
-            seen["off"].append(off_autograd(model, texts.train))
-        numbers = {name: getattr(found, name) for name in TERMS} | {"polarity": now.polarity, "score": now.score}
+            seen["off"].append(autograd_difference(model, texts.train))
+        numbers = {name: getattr(current, name) for name in TERMS} | {"polarity": now.polarity, "score": now.score}
         for name, values in numbers.items():
             for group, which in groups.items():
                 seen[name][group].append(float(values[which].mean()) if which.any() else 0.0)
         report({"step": step, "steps": steps[-1]})
 
-    train_epochs(model, texts, wanted, lambda epoch, loss: False, tuple(steps), at_step)
+    train_epochs(model, texts, job, lambda epoch, loss: False, tuple(steps), at_step)
     return seen
 
 
 def parameters(model: AttentionClassifier) -> DotModel:
-    """A trained DP as the theory sees it, in float64."""
+    """The parameters of a trained DP for the closed form, in float64."""
     assert isinstance(model.scorer, DotScorer)
     e, W, V = (
         p.detach().cpu().double().numpy()
@@ -115,7 +119,7 @@ def parameters(model: AttentionClassifier) -> DotModel:
     return DotModel(e, W, V, model.scorer.scale)
 
 
-def off_autograd(model: AttentionClassifier, split: EncodedSplit) -> float:
+def autograd_difference(model: AttentionClassifier, split: EncodedSplit) -> float:
     """The largest difference between the closed form and autograd of the model itself, in float64.
 
     Each gradient, and the sums A + B + C and D + E + F, as a share of its largest entry.
@@ -150,12 +154,21 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
 
 
-def find_terms(lab: Workspace) -> Finding:
+def terms_needs(budget: str) -> Needs:
+    """What `find_terms` reads."""
+    return Needs(units=tuple(unit for units in _units_by_scale(budget).values() for unit in units))
+
+
+def _units_by_scale(budget: str) -> dict[float, list[Unit]]:
+    sizes = BUDGETS[budget]
+    return {scale: [flow_unit(scale, seed, sizes) for seed in range(sizes.seeds)] for scale in sizes.scales}
+
+
+def find_terms(workspace: Workspace) -> Finding:
     """The terms through training, class by class, at each λ; and that they are exact."""
-    sizes = BUDGETS[lab.budget]
-    units = {scale: [unit(scale, seed, sizes) for seed in range(sizes.seeds)] for scale in sizes.scales}
-    answers = lab.compute([one for each in units.values() for one in each])
-    runs = {scale: [answers[one.name] for one in each] for scale, each in units.items()}
+    runs = {
+        scale: list(workspace.answers(units).values()) for scale, units in _units_by_scale(workspace.budget).items()
+    }
     off = max(value for each in runs.values() for run in each for value in run["off"])
     values = [Value("largest difference from autograd", exactly(off))]
     rows, figures = [], []
@@ -170,8 +183,8 @@ def find_terms(lab: Workspace) -> Finding:
             for side in SIDES:
                 values.append(Value(f"{name}, {side}, λ = {scale:g}, last", seen[name][side][-1]))
         for k, name in enumerate(("polarity", "attention")):
-            told = mean_over_seeds([np.mean([pair[k] for pair in run["foretold"]]) for run in each])
-            values.append(Value(f"foretold, {name}, λ = {scale:g}", told))
+            foretold = mean_over_seeds([np.mean([pair[k] for pair in run["foretold"]]) for run in each])
+            values.append(Value(f"foretold, {name}, λ = {scale:g}", foretold))
     table = ResultTable(
         "Terms, times the number of texts", TERMS, tuple(rows), "Means over tokens of a class, then over seeds."
     )

@@ -1,4 +1,4 @@
-"""One model of sunlu2020, trained and scored: a unit of its experiments (§3, §5).
+"""The models of sunlu2020, each trained and scored as one unit (§3, §5).
 
 DP attends to word vectors (h = e), DP-A to an affine map of them, DP-L to the states of an LSTM, all by a scaled dot
 product; AD attends to word vectors by additive attention; `mean` is DP with uniform weights, what a large λ tends to.
@@ -33,109 +33,6 @@ QUARTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 Numbers = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class TokenScores:
-    """Of every token of the vocabulary: its polarity towards each label (V, K) and its attention score (V,)."""
-
-    towards: Numbers
-    score: Numbers
-
-
-def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
-    """What the tokens of a trained model come to, as JSON: `classes`, `neutral`, `weights` and a sample of `tokens`."""
-    of = token_scores(model, texts)
-    seen = over_occurrences(model, texts.test, len(texts.vocabulary))
-    names = class_names(texts)
-    neutral = texts.token_class == NEUTRAL_CLASS
-    frequent = neutral & (texts.frequency > COUNT)
-    classes = {}
-    for label, name in enumerate(names):
-        mine, speaks = texts.token_class == label, of.towards[:, label]
-        classes[name] = {
-            "tokens": int(mine.sum()),
-            "polarity": _mean(speaks[mine]),
-            "score": _mean(of.score[mine]),
-            "polarity_delta": dominance(speaks[mine], speaks[neutral]),
-            "score_delta": dominance(of.score[mine], of.score[neutral]),
-            "score_delta_frequent": dominance(of.score[mine], of.score[frequent]),
-            "score_gap": _standardised(of.score[mine], of.score[neutral]),
-            "alpha_delta": dominance(*(_defined(seen.alpha[which]) for which in (mine, neutral))),
-            "relative_delta": dominance(*(_defined(seen.relative[which]) for which in (mine, neutral))),
-        }
-    groups = {name: texts.token_class == label for label, name in enumerate(names)} | {"neutral": neutral}
-    summary = {
-        "vocabulary": len(texts.vocabulary),
-        "classes": classes,
-        "neutral": {
-            "tokens": int(neutral.sum()),
-            "frequent": int(frequent.sum()),
-            "polarity": _mean(of.towards[neutral, -1]),
-            "score": _mean(of.score[neutral]),
-        },
-        "weights": {
-            name: {"alpha": _five(seen.alpha[which]), "relative": _five(seen.relative[which])}
-            for name, which in groups.items()
-        },
-        "tokens": {name: _listed(which, texts, of, seen) for name, which in groups.items()},
-    }
-    plain: dict[str, Any] = without_nan(summary)
-    return plain
-
-
-def token_scores(model: AttentionClassifier, texts: SunLuTexts) -> TokenScores:
-    """Scores of every token: of its vector where there is no context, averaged over training texts where there is."""
-    single = alone(model)
-    if single is not None:
-        return TokenScores(towards(single[0]), single[1])
-    seen = over_occurrences(model, texts.train, len(texts.vocabulary))
-    return TokenScores(towards(seen.logits), seen.score)
-
-
-def _listed(which: NDArray[np.bool_], texts: SunLuTexts, of: TokenScores, seen: WordMeans) -> dict[str, list[Any]]:
-    """Some of these tokens with all that is known of them, drawn under a fixed seed; the most frequent first."""
-    all_of_them = np.flatnonzero(which)
-    chosen = np.sort(np.random.default_rng(0).permutation(all_of_them)[:LISTED])
-    own = texts.counts.argmax(axis=1)[chosen]
-    two = len(texts.labels) == 2
-    polarity = of.towards[chosen, 1] if two else of.towards[chosen, own]
-    gamma = association(texts.counts[chosen]) if two else texts.counts[chosen].max(axis=1) / texts.frequency[chosen]
-    return {
-        "token": [texts.vocabulary.words[i] for i in chosen],
-        "frequency": texts.frequency[chosen].tolist(),
-        "association": _short(gamma),
-        "polarity": _short(polarity),
-        "score": _short(of.score[chosen]),
-        "alpha": _short(seen.alpha[chosen]),
-        "relative": _short(seen.relative[chosen]),
-    }
-
-
-def _standardised(a: Numbers, b: Numbers) -> float:
-    """The difference of means in units of the pooled standard deviation (Cohen's d)."""
-    if min(len(a), len(b)) < 2:
-        return float("nan")
-    pooled = np.sqrt(((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / (len(a) + len(b) - 2))
-    return float((a.mean() - b.mean()) / pooled) if pooled > 0 else float("nan")
-
-
-def _five(values: Numbers) -> list[float]:
-    """Minimum, quartiles, maximum and mean, as the paper's Figure 5 draws them; empty where there is nothing."""
-    defined = _defined(values)
-    return [*np.quantile(defined, QUARTILES).tolist(), float(defined.mean())] if len(defined) else []
-
-
-def _defined(values: Numbers) -> Numbers:
-    return values[~np.isnan(values)]
-
-
-def _mean(values: Numbers) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def _short(values: Numbers) -> list[float]:
-    return [float(f"{value:.4g}") for value in values.tolist()]
-
-
 Kind = Literal["DP", "DP-L", "DP-A", "AD", "mean"]
 _ENCODERS: dict[Kind, EncoderName] = {
     "DP": "embedding",
@@ -165,7 +62,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """Which model: everything that decides it.
+    """A model to train: everything that decides it.
 
     coefficient: that of ∣VᵀW∣ in the loss. spread: the standard deviation of V as training begins.
     """
@@ -181,59 +78,58 @@ class TrainingJob:
 
     @property
     def unit(self) -> Unit:
-        """The piece of work that trains and scores it."""
+        """The unit that trains and scores it."""
         name = f"{self.data}-{self.kind}-{self.scale:g}-{self.seed}"
         name += f"-vw{self.coefficient:g}" if self.coefficient else ""
         name += f"-v{self.spread:g}" if self.spread != 1 else ""
         return Unit(name, f"{__name__}:train_and_score", content(self))
 
 
-def train_and_score(*, device: torch.device, report: Report, **order: Any) -> dict[str, Any]:
-    """Train one model; what is returned is of the epoch with the best dev accuracy, the first of equals.
+def train_and_score(*, device: torch.device, report: Report, **settings: Any) -> dict[str, Any]:
+    """A unit: train one model; what is returned is of the epoch with the best dev accuracy, the first of equals.
 
-    `epochs` trained, the `best` one, `dev` and `test` accuracy, `dot` (VᵀW; None for AD), and all that `summarise` says
-    of the tokens.
+    `epochs` trained, the `best` one, `dev` and `test` accuracy, `dot` (VᵀW; None for AD), and what `summarise` returns.
     """
-    wanted = from_mapping(TrainingJob, order)
-    texts = read_texts(wanted.data, wanted.sample)
-    model = build_model(wanted, texts).to(device)
+    job = from_mapping(TrainingJob, settings)
+    texts = read_texts(job.data, job.sample)
+    model = build_model(job, texts).to(device)
     best: dict[str, Any] = {"dev": -1.0}
     weights: dict[str, Tensor] = {}
 
     def at_epoch(epoch: int, loss: float) -> bool:
         dev = accuracy(model, texts.validation)
-        report({"step": epoch, "steps": wanted.recipe.epochs, "accuracy": dev})
+        report({"step": epoch, "steps": job.recipe.epochs, "accuracy": dev})
         if dev > best["dev"]:
             best.update(dev=dev, best=epoch)
             weights.update({name: tensor.clone() for name, tensor in model.state_dict().items()})
         best["epochs"] = epoch
-        return wanted.recipe.patience is not None and epoch - best["best"] >= wanted.recipe.patience
+        return job.recipe.patience is not None and epoch - best["best"] >= job.recipe.patience
 
-    train_epochs(model, texts, wanted, at_epoch)
+    train_epochs(model, texts, job, at_epoch)
     model.load_state_dict(weights)
     model.eval()
     return best | {"test": accuracy(model, texts.test), "dot": _dot(model)} | summarise(model, texts)
 
 
-def build_model(order: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
+def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     """A model as training begins: E ~ U(±0.1), V ~ N(0, 1) unless `spread` says otherwise, W without a bias."""
-    torch.manual_seed(order.seed)
-    width = order.recipe.width
+    torch.manual_seed(job.seed)
+    width = job.recipe.width
     config = ModelConfig(
         embedding=width,
-        encoder=_ENCODERS[order.kind],
+        encoder=_ENCODERS[job.kind],
         hidden=width,
-        scorer="additive" if order.kind == "AD" else "dot",
+        scorer="additive" if job.kind == "AD" else "dot",
         scorer_hidden=width,
-        scale=order.scale,
+        scale=job.scale,
         dropout=0.5,
         output_bias=False,
         embedding_range=0.1,
-        orthogonality=order.coefficient,
+        orthogonality=job.coefficient,
     )
-    mode: AttentionMode = "uniform" if order.kind == "mean" else "learned"
+    mode: AttentionMode = "uniform" if job.kind == "mean" else "learned"
     model = AttentionClassifier(config, len(texts.vocabulary), len(texts.labels), mode)
-    nn.init.normal_(_context(model), std=order.spread)
+    nn.init.normal_(_context(model), std=job.spread)
     return model
 
 
@@ -247,13 +143,13 @@ def _context(model: AttentionClassifier) -> Tensor:
 def train_epochs(
     model: AttentionClassifier,
     texts: SunLuTexts,
-    order: TrainingJob,
+    job: TrainingJob,
     at_epoch: Callable[[int, float], bool],
     steps_too: tuple[int, ...] = (),
     at_step: Callable[[int], None] = lambda step: None,
 ) -> None:
     """Train by Adagrad. `at_epoch(epoch, loss)` returns true to end training; `at_step` is called at `steps_too`."""
-    recipe = order.recipe
+    recipe = job.recipe
     device = next(model.parameters()).device
     per_epoch = math.ceil(len(texts.train) / recipe.batch_size)
     ends = range(per_epoch, recipe.epochs * per_epoch + 1, per_epoch)
@@ -261,17 +157,17 @@ def train_epochs(
         steps=ends[-1],
         batch_size=recipe.batch_size,
         learning_rate=recipe.learning_rate,
-        weight_decay=recipe.decay if order.kind in DECAYED else 0.0,
+        weight_decay=recipe.decay if job.kind in DECAYED else 0.0,
         optimiser="adagrad",
         evaluate_at=tuple(sorted({*ends, *(step for step in steps_too if step <= ends[-1])})),
     )
 
-    def see(step: int, loss: float) -> bool:
+    def at_evaluation(step: int, loss: float) -> bool:
         if step in steps_too:
             at_step(step)
         return step in ends and at_epoch(step // per_epoch, loss)
 
-    train(model, training_batches(texts.train, recipe.batch_size, order.seed, device=device), config, see)
+    train(model, training_batches(texts.train, recipe.batch_size, job.seed, device=device), config, at_evaluation)
 
 
 @torch.no_grad()
@@ -291,3 +187,105 @@ def _dot(model: AttentionClassifier) -> float | None:
         return None
     dots = (model.output.weight @ model.scorer.context.weight.T).detach().flatten()
     return float(dots[dots.abs().argmax()])
+
+
+@dataclass(frozen=True, eq=False)
+class TokenScores:
+    """Of every token of the vocabulary: its polarity towards each label (V, K) and its attention score (V,)."""
+
+    towards: Numbers
+    score: Numbers
+
+
+def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
+    """Scores and weights of the tokens, as JSON: `classes`, `neutral`, `weights` and a sample of `tokens`."""
+    scores = token_scores(model, texts)
+    seen = over_occurrences(model, texts.test, len(texts.vocabulary))
+    names = class_names(texts)
+    neutral = texts.token_class == NEUTRAL_CLASS
+    frequent = neutral & (texts.frequency > COUNT)
+    classes = {}
+    for label, name in enumerate(names):
+        mine, polarity = texts.token_class == label, scores.towards[:, label]
+        classes[name] = {
+            "tokens": int(mine.sum()),
+            "polarity": _mean(polarity[mine]),
+            "score": _mean(scores.score[mine]),
+            "polarity_delta": dominance(polarity[mine], polarity[neutral]),
+            "score_delta": dominance(scores.score[mine], scores.score[neutral]),
+            "score_delta_frequent": dominance(scores.score[mine], scores.score[frequent]),
+            "score_gap": _standardised(scores.score[mine], scores.score[neutral]),
+            "alpha_delta": dominance(*(_defined(seen.alpha[which]) for which in (mine, neutral))),
+            "relative_delta": dominance(*(_defined(seen.relative[which]) for which in (mine, neutral))),
+        }
+    groups = {name: texts.token_class == label for label, name in enumerate(names)} | {"neutral": neutral}
+    summary = {
+        "vocabulary": len(texts.vocabulary),
+        "classes": classes,
+        "neutral": {
+            "tokens": int(neutral.sum()),
+            "frequent": int(frequent.sum()),
+            "polarity": _mean(scores.towards[neutral, -1]),
+            "score": _mean(scores.score[neutral]),
+        },
+        "weights": {
+            name: {"alpha": _five(seen.alpha[which]), "relative": _five(seen.relative[which])}
+            for name, which in groups.items()
+        },
+        "tokens": {name: _listed(which, texts, scores, seen) for name, which in groups.items()},
+    }
+    plain: dict[str, Any] = without_nan(summary)
+    return plain
+
+
+def token_scores(model: AttentionClassifier, texts: SunLuTexts) -> TokenScores:
+    """Scores of every token: of its vector where there is no context, averaged over training texts where there is."""
+    single = alone(model)
+    if single is not None:
+        return TokenScores(towards(single[0]), single[1])
+    seen = over_occurrences(model, texts.train, len(texts.vocabulary))
+    return TokenScores(towards(seen.logits), seen.score)
+
+
+def _listed(which: NDArray[np.bool_], texts: SunLuTexts, scores: TokenScores, seen: WordMeans) -> dict[str, list[Any]]:
+    """Some of these tokens, drawn under a fixed seed, with their scores and weights."""
+    chosen = np.sort(np.random.default_rng(0).permutation(np.flatnonzero(which))[:LISTED])
+    own = texts.counts.argmax(axis=1)[chosen]
+    two = len(texts.labels) == 2
+    polarity = scores.towards[chosen, 1] if two else scores.towards[chosen, own]
+    gamma = association(texts.counts[chosen]) if two else texts.counts[chosen].max(axis=1) / texts.frequency[chosen]
+    return {
+        "token": [texts.vocabulary.words[i] for i in chosen],
+        "frequency": texts.frequency[chosen].tolist(),
+        "association": _short(gamma),
+        "polarity": _short(polarity),
+        "score": _short(scores.score[chosen]),
+        "alpha": _short(seen.alpha[chosen]),
+        "relative": _short(seen.relative[chosen]),
+    }
+
+
+def _standardised(a: Numbers, b: Numbers) -> float:
+    """The difference of means in units of the pooled standard deviation (Cohen's d)."""
+    if min(len(a), len(b)) < 2:
+        return float("nan")
+    pooled = np.sqrt(((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / (len(a) + len(b) - 2))
+    return float((a.mean() - b.mean()) / pooled) if pooled > 0 else float("nan")
+
+
+def _five(values: Numbers) -> list[float]:
+    """Minimum, quartiles, maximum and mean, as the paper's Figure 5 has them; empty where no value is defined."""
+    defined = _defined(values)
+    return [*np.quantile(defined, QUARTILES).tolist(), float(defined.mean())] if len(defined) else []
+
+
+def _defined(values: Numbers) -> Numbers:
+    return values[~np.isnan(values)]
+
+
+def _mean(values: Numbers) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _short(values: Numbers) -> list[float]:
+    return [float(f"{value:.4g}") for value in values.tolist()]
