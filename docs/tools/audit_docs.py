@@ -20,6 +20,7 @@ from heedful.audits.result import AuditResult, Contrast
 from heedful.audits.verdict import FULL_SEARCH, judge
 from heedful.errors import DataError
 from heedful.followed.result import FollowedTraining
+from heedful.html import reasons, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, Figure, Line, Panel, ResultTable, Row
 from heedful.reports.audit_sections import (
@@ -32,7 +33,7 @@ from heedful.reports.audit_sections import (
     tau_section,
 )
 from heedful.reports.charts import shade_colours
-from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, reason, symbol, with_ends
+from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, with_ends
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
 from heedful.storage.atomic_files import read_json, write_text
@@ -270,7 +271,7 @@ def _sections(story: AuditStory, figures: Path) -> Iterator[str]:
     yield f"> **{markdown_text(result.verdict.sentence)}**"
     yield _plain_table(
         ("question", "answer", "because"),
-        [(q.question, q.answer, "; ".join(reason(q.because))) for q in result.verdict.questions],
+        [(q.question, q.answer, "; ".join(reasons(q.because))) for q in result.verdict.questions],
     )
     yield "### What it rests on"
     tau = tau_section(scores).pictures

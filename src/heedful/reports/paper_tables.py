@@ -14,7 +14,7 @@ from unicodedata import category
 from markupsafe import Markup
 
 from heedful.errors import DataError
-from heedful.html import raised
+from heedful.html import between, raised
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, ResultTable, Row
 from heedful.reports.formatting import NONE, written
@@ -219,7 +219,7 @@ def _interval(cell: Cell) -> str:
     if cell.measured is None or not cell.measured.low < cell.measured.high:
         return ""
     low, high = (written(_scale(cell) * end, cell.digits) for end in (cell.measured.low, cell.measured.high))
-    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+    return between(low, high)
 
 
 def _published(cell: Cell) -> str:

@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from heedful.html import symbol
 from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, dots_svg, shade, shaded_style
-from heedful.reports.formatting import NONE, percent, symbol
-from heedful.reports.html import assets, filled
+from heedful.reports.formatting import NONE, percent
+from heedful.reports.html import assets, fill
 from heedful.storage.atomic_files import write_text
 from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 
@@ -68,7 +69,7 @@ def render_sweep(result: SweepResult, name: str) -> str:
     keys = result.figure_keys()
     own = [key for key in keys if not key.endswith(" cross")]
     measures = [_measure(result, key) for key in keys]
-    return filled(
+    return fill(
         "sweep.html.j2",
         {"name": name},
         style=f"{shaded_style()}\n{assets('sweep.css')}",
