@@ -25,14 +25,13 @@ from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, Figure, Line, Panel, ResultTable, Row
 from heedful.reports.audit_sections import (
     HeadGrid,
-    Picture,
     Scores,
     head_grids,
     movement_section,
     order_section,
     tau_section,
 )
-from heedful.reports.charts import shade_colours
+from heedful.reports.charts import Picture, shade_colours
 from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, with_ends
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text

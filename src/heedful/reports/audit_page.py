@@ -16,7 +16,6 @@ from heedful.metrics.statistics import Estimate
 from heedful.reports.audit_sections import (
     HeadGrid,
     NumberTable,
-    Picture,
     Scores,
     another_section,
     head_grids,
@@ -26,7 +25,7 @@ from heedful.reports.audit_sections import (
     order_section,
     tau_section,
 )
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, dots_svg, shade, shaded_style
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, Picture, dots_svg, shade, shaded_style
 from heedful.reports.comparison import RunSummary, comparison_names, comparison_words
 from heedful.reports.formatting import (
     NONE,
@@ -275,14 +274,14 @@ def figures_of(result: AuditResult) -> dict[str, Estimate]:
     τ with every importance; erasure and plausibility of the order by attention; how far changed attention moves
     predictions.
     """
-    scores, shown = Scores(result), result.headline
-    figures = {f"τ with {against}": scores.score("tau", shown, against) for against in scores.importances}
-    figures |= {quantity_name(quantity): scores.score(quantity, shown) for quantity in _ORDERS}
+    scores, headline = Scores(result), result.headline
+    figures = {f"τ with {against}": scores.score("tau", headline, against) for against in scores.importances}
+    figures |= {quantity_name(quantity): scores.score(quantity, headline) for quantity in _ORDERS}
     figures |= {
         f"movement, {change} attention": scores.score("tvd", change, EVERYWHERE) for change in ("permuted", "uniform")
     }
-    figures |= {"another map": scores.score("adversary", shown), "alignment error rate": scores.score("aer", shown)}
-    figures["entropy of attention"] = scores.score("entropy", shown)
+    others = {"another map": "adversary", "alignment error rate": "aer", "entropy of attention": "entropy"}
+    figures |= {name: scores.score(quantity, headline) for name, quantity in others.items()}
     named = {name: estimate for name, estimate in figures.items() if estimate is not None}
     return named | ({"accuracy": result.accuracy} if result.accuracy is not None else {})
 

@@ -4,13 +4,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FAR
 from heedful.metrics.statistics import Estimate
-from heedful.reports.charts import ChartLine, ChartMark, ChartScale, dots_svg, signed_shade
+from heedful.reports.charts import ChartLine, ChartMark, ChartScale, Picture, ShadedCell, dots_svg, signed_shade
 from heedful.reports.formatting import NONE, decimal, quantity_name, with_ends
 
 Column = Callable[[str], Estimate | None]
@@ -58,14 +56,6 @@ def is_map(name: str) -> bool:
 
 
 _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A chart and its name within the page."""
-
-    name: str
-    svg: Markup
 
 
 @dataclass(frozen=True)
@@ -192,20 +182,11 @@ def _tables(names: Iterable[str], tables: Mapping[str, Mapping[str, Column]]) ->
 
 
 @dataclass(frozen=True)
-class HeadCell:
-    """One square: which map, its number, and the class of its colour."""
-
-    map: str
-    text: str
-    shade: str
-
-
-@dataclass(frozen=True)
 class HeadGrid:
     """τ with one importance: a row per layer, a cell per head, and last the layer's mean."""
 
     against: str
-    rows: tuple[tuple[str, tuple[HeadCell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ShadedCell, ...]], ...]
 
 
 def head_grids(scores: Scores, layers: int, heads: int) -> tuple[HeadGrid, ...]:
@@ -229,8 +210,8 @@ def largest_tau(scores: Scores) -> float:
     return math.ceil(10 * max((abs(tau.value) for tau in taus if tau is not None), default=1.0)) / 10
 
 
-def _cell(scores: Scores, name: str, against: str, largest: float) -> HeadCell:
+def _cell(scores: Scores, name: str, against: str, largest: float) -> ShadedCell:
     tau = scores.score("tau", name, against)
     if tau is None:
-        return HeadCell(name, NONE, "p0")
-    return HeadCell(name, decimal(tau.value, 2), signed_shade(tau.value, largest))
+        return ShadedCell(NONE, "p0", name)
+    return ShadedCell(decimal(tau.value, 2), signed_shade(tau.value, largest), name)

@@ -49,12 +49,12 @@ def duration(seconds: float | int) -> str:
     >>> duration(4.5), duration(312), duration(4321)
     ('5 s', '5 min 12 s', '1 h 12 min')
     """
-    whole = math.ceil(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    total = math.ceil(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
 
 
 def written(value: float, digits: int) -> str:

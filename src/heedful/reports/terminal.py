@@ -321,11 +321,11 @@ def _console() -> Console:
 
 
 def _table(*columns: str, title: str | None = None, left: int = 1, no_wrap: bool = True) -> Table:
-    """An empty table whose first columns are words, on the left, and the others numbers, on the right."""
+    """An empty table whose first columns are words, on the left, and the others numbers, which may wrap or not."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     for k, column in enumerate(columns):
         if k < left:
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold" if no_wrap else "ellipsis")
         else:
             table.add_column(column, justify="right", no_wrap=no_wrap)
     return table
