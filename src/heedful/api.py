@@ -332,23 +332,26 @@ def reproduce(
     budget: str = "quick",
     results: Path | str = "results",
     work: Path | str = RUNS / "reproduce",
+    docs: Path | str | None = None,
     jobs: int | None = None,
     device: str = "auto",
     again: bool = False,
     progress: bool = True,
 ) -> "list[Result]":
-    """Measure tables and figures of a paper (all of them where none is named); what is finished is only read.
+    """Measure tables and figures of a paper (all of them where none is named), and write the page of its results.
 
-    results: the folder of stored results. work: where trained models and other long work are kept. again: measure anew
-    from the models that are there.
+    What is finished is only read. results: the folder of stored results. work: where trained models are kept, and the
+    page. docs: where the paper's page in Markdown and its figures are written, if given. again: measure anew from the
+    models that are there.
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """
     from heedful.execution.progress import show_progress
     from heedful.papers.reproduction import reproduce as run
+    from heedful.reports.pages import write_paper, write_paper_docs
 
     with show_progress(enabled=progress) as (on_progress, on_stage):
-        return run(
+        made = run(
             paper,
             tables or ("all",),
             budget=budget,
@@ -360,6 +363,11 @@ def reproduce(
             on_progress=on_progress,
             on_stage=on_stage,
         )
+        on_stage("writing the report")
+        write_paper(paper, budget, Path(results), Path(work) / paper / budget / "report.html")
+        if docs is not None:
+            write_paper_docs(paper, budget, Path(results), Path(docs))
+    return made
 
 
 def sweep(

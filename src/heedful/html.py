@@ -1,4 +1,4 @@
-"""Pieces of HTML that a page and a notebook share: a verdict's answers, dots and whiskers, a table."""
+"""HTML that pages and notebooks share: a verdict's answers, dots with whiskers, a table."""
 
 import math
 import re
@@ -46,11 +46,11 @@ _STYLE = """
 
 @runtime_checkable
 class Answered(Protocol):
-    """A question with its answer, as verdicts have them."""
+    """A question of a verdict with its answer."""
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Answered(Protocol):
 
     @property
     def because(self) -> str:
-        """The numbers that say so."""
+        """The numbers that the answer follows from."""
         ...
 
 
@@ -84,37 +84,44 @@ def raised(text: str) -> Markup:
     return Markup(re.sub(r"\^(\w+)", r"<sup>\1</sup>", str(escape(text))))
 
 
-def plain_numbers(because: str) -> str:
-    """A verdict's numbers with the papers' letters, and intervals as elsewhere on the page.
+def reasons(because: str) -> list[str]:
+    """The parts of a verdict's reason, with the papers' letters, minus signs, and intervals as elsewhere on the page.
 
-    >>> plain_numbers("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
-    'A(α, β) 54\\xa0% (51–57), own, against no value at random'
-    >>> plain_numbers("the gain is -4% [-10%, 2%]")
-    'the gain is −4\\xa0% (−10 to 2)'
+    >>> reasons("A(alpha,beta) 54% [51%, 57%] (own) against nan% at random")
+    ['A(α, β) 54\\xa0% (51–57), own, against no value at random']
+    >>> reasons("τ -0.020 [-0.100, 0.060], threshold 0; 54% [51%, 57%] of passages")
+    ['τ −0.020 (−0.100 to 0.060), threshold 0', '54\\xa0% (51–57) of passages']
     """
     text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
-    text = re.sub(r"(-?\d+)% \[(-?\d+)%, (-?\d+)%\]", _plain_interval, text)
+    text = re.sub(r"(?<![\w.])-(?=\d)", "−", text)
+    text = re.sub(r"\[([−\d.]+)%?, ([−\d.]+)%?\]", _interval, text)
     text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
-    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value"))
+    return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value")).split("; ")
+
+
+def between(low: str, high: str) -> str:
+    """The ends of an interval, with a word between them where a minus sign would look like a dash.
+
+    >>> between("51", "57"), between("−6", "21")
+    ('51–57', '−6 to 21')
+    """
+    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
 
 
 def answers(questions: Sequence[Answered]) -> Markup:
-    """Every question of a verdict with its answer and its numbers, as a list."""
+    """A list of a verdict's questions, each with its answer and its numbers."""
     item = Markup(
         '<li><span class="badge {0}">{0}</span><div><p class="question">{1}</p><p class="because">{2}</p></div></li>'
     )
-    lines = [
-        item.format(q.answer, q.question, Markup("<br>").join(map(raised, plain_numbers(q.because).split("; "))))
-        for q in questions
-    ]
+    lines = [item.format(q.answer, q.question, Markup("<br>").join(map(raised, reasons(q.because)))) for q in questions]
     return Markup('<ol class="questions">\n{}\n</ol>').format(Markup("\n").join(lines))
 
 
 def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | None) -> Markup:
-    """Agreements with their intervals as one picture that needs no script.
+    """Agreements with their intervals as one SVG, without a script.
 
     agreements: mappings with `key` (what is compared with what), `symbol`, `convention`, `value`, `low`, `high` and
-    `shuffle`, shares from 0 to 1; chance: what a random choice would have.
+    `shuffle`, shares from 0 to 1; chance: the agreement of a random choice.
     """
     keys = [row["key"] for i, row in enumerate(agreements) if row["key"] not in [r["key"] for r in agreements[:i]]]
     conventions = list(dict.fromkeys(row["convention"] for row in agreements))
@@ -160,13 +167,13 @@ def line(kind: str, x1: Number, y1: Number, x2: Number, y2: Number) -> Markup:
 
 
 def notebook(sentence: str, *parts: Markup) -> str:
-    """What a notebook shows of a result: its sentence, then whatever pieces it has, in their style."""
+    """A result in a notebook: its sentence, then its parts, with the style that they need."""
     head = Markup('<div class="heedful"><style>{}</style><p class="sentence">{}</p>').format(Markup(_STYLE), sentence)
     return str(head + Markup("\n").join(parts) + Markup("</div>"))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Markup:
-    """Rows with the same keys as a table, folded away until it is asked for.
+    """Rows with the same keys as a table, collapsed until it is opened.
 
     >>> table([{"n": 3, "share": 0.25}])[:41]
     Markup('<details><summary>The same as a table</su')
@@ -185,23 +192,23 @@ def _dot(
 ) -> list[Markup]:
     mark = conventions.index(row["convention"])
     drawn = []
-    said = f"{100 * row['value']:.1f}\N{NO-BREAK SPACE}%"
+    label = f"{100 * row['value']:.1f}\N{NO-BREAK SPACE}%"
     if _is_number(row["low"]) and _is_number(row["high"]):
         drawn.append(line(f"whisker m{mark}", x(row["low"]), y, x(row["high"]), y))
-        said += f" ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
+        label += f" ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
     if _is_number(row["shuffle"]):
         drawn.append(line("shuffle", x(row["shuffle"]), y - 6, x(row["shuffle"]), y + 6))
     drawn.append(dot(mark, x(row["value"]), y))
-    return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {said}" if several else said)]
+    return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {label}" if several else label)]
 
 
 def _text(x: Number, y: Number, anchor: str, words: str, *, soft: bool = True) -> Markup:
-    """A text of a picture, its superscripts raised."""
-    raise_up = Markup('<tspan dy="-5" font-size="9">{}</tspan><tspan dy="5">{}</tspan>')
+    """A text of a picture, with its superscripts."""
+    superscript = Markup('<tspan dy="-5" font-size="9">{}</tspan><tspan dy="5">{}</tspan>')
     first, *others = re.split(r"\^(\w+)", words)
-    said = escape(first) + Markup().join(raise_up.format(*two) for two in zip(*[iter(others)] * 2, strict=True))
+    content = escape(first) + Markup().join(superscript.format(*two) for two in zip(*[iter(others)] * 2, strict=True))
     kind = Markup(' class="soft"') if soft else Markup()
-    return Markup('<text{} x="{}" y="{}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, said)
+    return Markup('<text{} x="{}" y="{}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, content)
 
 
 def _is_number(value: Any) -> bool:
@@ -212,6 +219,5 @@ def _cell(value: Any) -> str:
     return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _plain_interval(match: re.Match[str]) -> str:
-    value, low, high = (number.replace("-", "−") for number in match.groups())
-    return f"{value}% ({low} to {high})" if "−" in low + high else f"{value}% ({low}–{high})"
+def _interval(match: re.Match[str]) -> str:
+    return f"({between(match[1], match[2])})"

@@ -6,7 +6,7 @@ import pytest
 
 from heedful.config import with_overrides
 from heedful.errors import DamagedError, HeedfulError, RunError
-from heedful.reports.pages import render_report
+from heedful.reports.study_page import render_study
 from heedful.studies.repair import damages, is_whole
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import token_table
@@ -66,7 +66,7 @@ def test_readers_name_the_damaged_file(run, kind):
     flip(run / kind)
 
     def read_everything():
-        render_report(RunDirectory(run))
+        render_study(RunDirectory(run))
         token_table(run, seed=1)
         RunDirectory(run).split("train")
         RunDirectory(run).recorded_splits()

@@ -9,17 +9,17 @@ from heedful.errors import RunError
 from heedful.metrics.statistics import Estimate
 from heedful.reports import comparison
 from heedful.reports.comparison import (
-    Compared,
-    Side,
-    comparison_payload,
+    ComparedStudy,
+    RunSummary,
     differing,
     facts,
     headline,
-    open_sides,
+    open_studies,
     questions,
-    same_examples,
+    render_comparison,
 )
-from heedful.reports.pages import render_comparison, write_comparison
+from heedful.reports.pages import write_comparison
+from heedful.studies.page_data import comparison_page_data
 from heedful.studies.result import StudyResult, Verdict
 from heedful.studies.run_directory import RunDirectory
 
@@ -35,52 +35,60 @@ def runs(smoke_run, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def sides(runs):
-    return open_sides(runs)
+def studies(runs):
+    return open_studies(runs)
 
 
-def compared(sides: list[Side]):
-    return [side.compared() for side in sides]
+def page_data(studies: list[ComparedStudy]):
+    return comparison_page_data([(study.name, study.run, study.result) for study in studies])
 
 
-def changed(side: Side, **parts) -> Side:
-    return replace(side, result=replace(side.result, **parts))
+def payload(studies: list[ComparedStudy]):
+    return comparison.comparison_payload(studies, page_data(studies))
 
 
-def moved(side: Side, by: float) -> Side:
+def compared(studies: list[ComparedStudy]):
+    return [study.summary() for study in studies]
+
+
+def changed(study: ComparedStudy, **parts) -> ComparedStudy:
+    return replace(study, result=replace(study.result, **parts))
+
+
+def moved(study: ComparedStudy, by: float) -> ComparedStudy:
     """The study with its first agreement elsewhere."""
-    first, *others = side.result.agreements
+    first, *others = study.result.agreements
     e = first.estimate
     there = replace(first, estimate=Estimate(e.value + by, e.low + by, e.high + by, e.n))
-    return changed(side, agreements=(there, *others))
+    return changed(study, agreements=(there, *others))
 
 
-def test_equal_runs_are_not_shown_to_differ(sides):
-    assert headline(compared(sides)) == "smoke and other are not shown to differ in any of 6 agreements."
-    assert differing(compared(sides)) == []
-    different, shared = facts(compared(sides))
+def test_equal_runs_are_not_shown_to_differ(studies):
+    assert headline(compared(studies)) == "smoke and other are not shown to differ in any of 6 agreements."
+    assert differing(compared(studies)) == []
+    different, shared = facts(compared(studies))
     assert different == []
     assert ("seeds", "0, 1") in shared
 
 
-def test_intervals_that_do_not_meet_are_a_difference(sides):
-    apart = [sides[0], moved(sides[1], 2.0)]
+def test_intervals_that_do_not_meet_are_a_difference(studies):
+    apart = [studies[0], moved(studies[1], 2.0)]
     assert headline(compared(apart)).startswith("smoke and other differ in 1 of 6 agreements")
     (line,) = differing(compared(apart))
     assert line.startswith("A(α, β): smoke ")
-    assert len(differing(compared([sides[0], moved(sides[1], 1e-6)]))) == 0
+    assert len(differing(compared([studies[0], moved(studies[1], 1e-6)]))) == 0
 
 
-def test_what_differs_is_told_apart_from_what_is_shared(sides):
-    different, shared = facts(compared([sides[0], changed(sides[1], budget="paper")]))
+def test_what_differs_is_told_apart_from_what_is_shared(studies):
+    different, shared = facts(compared([studies[0], changed(studies[1], budget="paper")]))
     ((name, values),) = different
     assert name == "budget"
     assert [value.split(":")[0] for value in values] == ["smoke", "paper"]
     assert "budget" not in dict(shared)
 
 
-def test_the_same_examples_as_every_model_saw_them(sides):
-    content = comparison_payload(sides).content
+def test_the_same_examples_as_every_model_saw_them(studies):
+    content = payload(studies).content
     names = [model["name"] for model in content["models"]]
     assert names == ["smoke/standard-0", "smoke/uniform-0", "other/standard-0", "other/uniform-0"]
     assert content["beside"] == "other/standard-0"
@@ -92,25 +100,25 @@ def test_the_same_examples_as_every_model_saw_them(sides):
     assert [model["places"] for model in content["models"]] == [list(range(len(content["steps"])))] * 4
 
 
-def test_a_model_is_shown_at_its_last_step_before(sides):
-    (model, _) = comparison._models(sides[0])
+def test_a_model_is_shown_at_its_last_step_before(studies):
+    ((model, _), _) = page_data(studies).models
     shorter = replace(model, steps=(4, 8))
     assert comparison._model(shorter, [0, 4, 6, 8, 12])["places"] == [0, 0, 0, 1, 1]
 
 
 def test_other_texts_are_not_set_side_by_side(runs, monkeypatch):
-    pair, words = open_sides(runs), RunDirectory.words
+    pair, words = open_studies(runs), RunDirectory.words
     other = pair[1].run.root
     monkeypatch.setattr(RunDirectory, "words", lambda run: words(run)[::-1] if run.root == other else words(run))
-    assert not same_examples(pair)
+    assert page_data(pair).examples is None
     page = render_comparison(pair)
     assert "so there are none to set side by side" in page
     assert '"texts":{' not in page
 
 
 def test_translations_side_by_side(smoke_translation_run, tmp_path):
-    pair = open_sides([smoke_translation_run, beside(smoke_translation_run, tmp_path)])
-    content = comparison_payload(pair).content
+    pair = open_studies([smoke_translation_run, beside(smoke_translation_run, tmp_path)])
+    content = payload(pair).content
     assert content["task"] == "translation"
     assert "other/standard-0/alpha" in content["arrays"]
     assert {f"translations/{run['name']}/attention" for run in content["translations"]["runs"]} <= set(
@@ -130,26 +138,26 @@ def test_the_page_says_how_to_run_both_again(runs, tmp_path):
 
 def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
     with pytest.raises(RunError, match="named twice"):
-        open_sides([runs[0], runs[0]])
+        open_studies([runs[0], runs[0]])
     with pytest.raises(RunError, match="7 runs"):
-        open_sides([runs[0]] * 7)
+        open_studies([runs[0]] * 7)
     with pytest.raises(RunError, match="smoke-translation is of translation"):
-        open_sides([runs[0], smoke_translation_run])
+        open_studies([runs[0], smoke_translation_run])
     unfinished = beside(runs[0], tmp_path)
     RunDirectory(unfinished).result_path.unlink()
     with pytest.raises(RunError, match="not finished"):
-        open_sides([runs[0], unfinished])
+        open_studies([runs[0], unfinished])
 
 
 def test_nothing_to_compare():
     verdict = Verdict("so be it", ())
-    sides = [Compared(name, verdict, {f"A({name})": Estimate(0.5, 0.4, 0.6, 9)}, {}) for name in ("a", "b", "c")]
-    assert headline(sides, "figures") == "a, b and c have none of their figures in common."
+    studies = [RunSummary(name, verdict, {f"A({name})": Estimate(0.5, 0.4, 0.6, 9)}, {}) for name in ("a", "b", "c")]
+    assert headline(studies, "figures") == "a, b and c have none of their figures in common."
 
 
-def test_a_question_that_one_run_was_not_asked(sides):
-    result: StudyResult = sides[1].result
-    fewer = changed(sides[1], verdict=replace(result.verdict, questions=result.verdict.questions[1:]))
-    asked = questions(compared([sides[0], fewer]))
+def test_a_question_that_one_run_was_not_asked(studies):
+    result: StudyResult = studies[1].result
+    fewer = changed(studies[1], verdict=replace(result.verdict, questions=result.verdict.questions[1:]))
+    asked = questions(compared([studies[0], fewer]))
     assert asked[0][1][1] is None
     assert all(answer is not None for _, answers in asked[1:] for answer in answers)

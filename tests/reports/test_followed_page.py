@@ -18,8 +18,9 @@ from heedful.attribution.modules import ModuleNetwork, WordReader
 from heedful.errors import RunError
 from heedful.followed.result import FollowedDirectory
 from heedful.followed.training import Recorder
-from heedful.reports import followed_page as following
-from heedful.reports.pages import render_following, write_report
+from heedful.reports import followed_page
+from heedful.reports.followed_page import FollowedRun, following_payload, render_following
+from heedful.reports.pages import write_report
 from tests.reports.elements import Elements
 from tests.reports.test_study_payload import read
 
@@ -77,7 +78,7 @@ def unlabelled(tmp_path_factory):
 
 
 def test_what_was_recorded_is_on_the_page(run):
-    page = render_following(run)
+    page = render_following(run.root)
     result = run.result()
     text = " ".join("".join(Elements(page).text).split())
     assert result.verdict.sentence in text
@@ -90,7 +91,7 @@ def test_what_was_recorded_is_on_the_page(run):
 
 
 def test_parts_that_such_a_run_does_not_have_are_not_there(run, unlabelled):
-    page, without = render_following(run), render_following(unlabelled)
+    page, without = render_following(run.root), render_following(unlabelled.root)
     for absent in ('id="model-table"', 'id="rerun"', 'href="#rerun"', 'name="convention"', "seeds"):
         assert absent not in page.split("<script", 1)[0], absent
     assert 'id="accuracy-chart"' in page
@@ -100,7 +101,7 @@ def test_parts_that_such_a_run_does_not_have_are_not_there(run, unlabelled):
 
 
 def test_words_are_never_markup(run):
-    page = render_following(run)
+    page = render_following(run.root)
     seen = Elements(page)
     assert "i" not in seen.tags
     assert seen.tags.count("script") == 3
@@ -108,7 +109,7 @@ def test_words_are_never_markup(run):
 
 
 def test_the_slider_has_every_recorded_step(run):
-    payload = following.following_payload(run)
+    payload = following_payload(FollowedRun.open("model", run.root))
     content = payload.content
     assert content["steps"] == [0, 10, 20, 30]
     assert content["accuracy"][0]["values"] == [step.accuracy for step in run.result().steps]
@@ -124,17 +125,17 @@ def test_the_slider_has_every_recorded_step(run):
 
 
 def test_without_labels_nothing_is_right_or_wrong(unlabelled):
-    content = following.following_payload(unlabelled).content
+    content = following_payload(FollowedRun.open("model", unlabelled.root)).content
     assert set(content["texts"]["label"]) == {None}
     assert (content["accuracy"], content["references"]) == ([], [])
-    facts = dict(following.data_facts(unlabelled.probe()))
+    facts = dict(followed_page.data_facts(unlabelled.probe()))
     assert facts["right labels"].startswith("not given")
-    assert "accuracy" not in dict(following.training_facts(unlabelled.result()))
+    assert "accuracy" not in dict(followed_page.training_facts(unlabelled.result()))
 
 
 def test_written_by_the_same_command(run, tmp_path):
     page = write_report(run.root, out=tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page == render_following(run)
+    assert page == render_following(run.root)
     assert re.search("<title>my &lt;i&gt;model&lt;/i&gt;: how attention was learned</title>", page)
 
 

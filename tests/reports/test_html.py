@@ -4,7 +4,7 @@ import re
 import pytest
 from jinja2 import UndefinedError
 
-from heedful.reports.html import assets, filled
+from heedful.reports.html import assets, fill
 from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 STYLE, SCRIPT = "p { margin: 0 }", "document.title = '</p>'"
@@ -14,7 +14,7 @@ HOSTILE = "</title></script><script>alert(1)</script>{{7*7}} & \udc80"
 def a_sweep(**words):
     nothing = {"axes": (), "finished": (), "failed": (), "first": (), "second": (), "columns": (), "rows": ()}
     words = {"name": HOSTILE, "title": HOSTILE, "steps": range(3), **nothing, **words}
-    return filled("sweep.html.j2", {"name": HOSTILE}, style=STYLE, script=SCRIPT, **words)
+    return fill("sweep.html.j2", {"name": HOSTILE}, style=STYLE, script=SCRIPT, **words)
 
 
 def test_words_and_numbers_are_never_markup_and_can_be_written():
@@ -34,7 +34,7 @@ def test_only_its_own_style_and_script_count():
 
 def test_a_word_that_is_not_given_is_an_error():
     with pytest.raises(UndefinedError, match="'failed' is undefined"):
-        filled("sweep.html.j2", {}, style="", script="", name="", title="")
+        fill("sweep.html.j2", {}, style="", script="", name="", title="")
 
 
 def test_assets_follow_one_another():

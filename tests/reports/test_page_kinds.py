@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import heedful
 from heedful.errors import RunError
 from heedful.reports.pages import kind_of, write_page
 from tests.reports.audit_example import audit_example
@@ -55,6 +56,15 @@ def test_a_paper_by_its_results_or_by_its_work(paper, tmp_path):
     assert "table9-quick" in again
     with pytest.raises(RunError, match="heedful reproduce snell2021 all"):
         write_page([work], results=tmp_path / "nothing")
+
+
+def test_reproduce_writes_the_page_that_the_command_writes(paper, tmp_path):
+    folders = {name: tmp_path / name for name in ("results", "work", "docs")}
+    (table9,) = heedful.reproduce("snell2021", "table9", **folders, progress=False)
+    assert table9.experiment == "table9"
+    page = folders["work"] / "snell2021" / "quick" / "report.html"
+    assert page.read_bytes() == write_page([paper], out=tmp_path / "page.html").read_bytes()
+    assert table9.title in (folders["docs"] / "papers" / "snell2021.md").read_text(encoding="utf-8")
 
 
 def test_several_studies(smoke_run, tmp_path):

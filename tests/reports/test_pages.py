@@ -12,8 +12,9 @@ from heedful.config import StudyConfig, TrainConfig, study_preset
 from heedful.errors import RunError
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
-from heedful.reports import study_page as summary
-from heedful.reports.pages import render_report, write_report
+from heedful.reports import study_page
+from heedful.reports.pages import write_report
+from heedful.reports.study_page import render_study
 from heedful.reports.terminal import print_study
 from heedful.storage.serialization import to_toml
 from heedful.studies.result import AlignmentResult, StudyResult
@@ -22,9 +23,14 @@ from tests.conftest import unsealed
 from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 
+def agreement_lines(run):
+    lines = study_page.agreement_lines(StudyResult.load(run.result_path))
+    return {(line.name, line.whose): line for line in lines}
+
+
 @pytest.fixture(scope="module")
 def page(smoke_run):
-    return render_report(RunDirectory(smoke_run))
+    return render_study(RunDirectory(smoke_run))
 
 
 @pytest.fixture
@@ -64,7 +70,7 @@ def test_the_policy_admits_this_style_and_this_script_alone(page):
 
 
 def test_the_same_run_gives_the_same_page(page, smoke_run):
-    assert render_report(RunDirectory(smoke_run)) == page
+    assert render_study(RunDirectory(smoke_run)) == page
 
 
 def test_written_where_asked(smoke_run, tmp_path):
@@ -89,7 +95,7 @@ def test_a_study_that_is_not_finished(own_run):
 
 def test_a_page_without_a_manifest(own_run):
     own_run.manifest_path.unlink()
-    assert "Provenance" in render_report(own_run)
+    assert "Provenance" in render_study(own_run)
 
 
 def test_half_a_surrogate_pair_in_a_label(own_run):
@@ -104,18 +110,20 @@ def test_estimates_of_nothing_leave_a_dash(own_run):
     nothing = replace(result.agreements[0].shuffle, value=float("nan"), low=float("nan"), high=float("nan"), n=0)
     rows = tuple(replace(row, shuffle=nothing, excess=nothing) for row in result.agreements)
     replace(result, agreements=rows).save(own_run.result_path)
-    assert "nan" not in Elements(render_report(own_run)).text
-    assert {line.shuffle for line in summary.agreement_lines(StudyResult.load(own_run.result_path))} == {"–"}
+    assert "nan" not in Elements(render_study(own_run)).text
+    assert {line.shuffle for line in study_page.agreement_lines(StudyResult.load(own_run.result_path))} == {"–"}
 
 
 def test_the_paper_stands_beside_its_corpus_alone(own_run):
-    assert "Paper’s ξ" not in render_report(own_run)
+    assert "Paper’s ξ" not in render_study(own_run)
     result = StudyResult.load(own_run.result_path)
     replace(result, data=result.data | {"name": "sst"}).save(own_run.result_path)
-    page = render_report(own_run)
+    page = render_study(own_run)
     assert "Paper’s ξ" in page
     assert "25.3\N{NO-BREAK SPACE}%" in page
-    lines = {(line.name, line.whose): line for line in summary.agreement_lines(StudyResult.load(own_run.result_path))}
+    lines = {
+        (line.name, line.whose): line for line in study_page.agreement_lines(StudyResult.load(own_run.result_path))
+    }
     assert lines["A(β^uf, β^px)", "own"].paper == lines["A(β^px, β^uf)", "cross"].paper == "33.6\N{NO-BREAK SPACE}%"
     assert lines["A(β^px, β^uf)", "cross"].paper_xi == "83.5\N{NO-BREAK SPACE}%*"
     assert lines["A(α, α^fr)", "own"].paper == "14.0\N{NO-BREAK SPACE}%"
@@ -133,7 +141,7 @@ def test_published_values():
 def with_config(run, config, command=None):
     run.config_path.write_text(to_toml(config), encoding="utf-8")
     run.manifest_path.write_text(json.dumps({"command": command}), encoding="utf-8")
-    return summary.rerun(run)
+    return study_page.rerun(run)
 
 
 def test_the_command_as_it_was_given(own_run):
@@ -170,7 +178,7 @@ def test_a_report_needs_no_torch(smoke_run, tmp_path):
 
 @pytest.fixture(scope="module")
 def translation(smoke_translation_run):
-    return render_report(RunDirectory(smoke_translation_run))
+    return render_study(RunDirectory(smoke_translation_run))
 
 
 @pytest.fixture
@@ -183,7 +191,7 @@ def test_a_translation_page_has_its_own_words(translation, smoke_translation_run
     text = " ".join("".join(Elements(translation).text).split())
     for sentence in (
         result.verdict.sentence,
-        *summary.alignment_sentences(result),
+        *study_page.alignment_sentences(result),
         "Validation token accuracy",
         "BLEU",
     ):
@@ -204,21 +212,22 @@ def test_no_alignment_where_there_is_no_gold(own_translation):
     table = pq.read_table(own_translation.data_path("validation.parquet"))
     pq.write_table(table.drop_columns("alignment"), own_translation.data_path("validation.parquet"))
     replace(StudyResult.load(own_translation.result_path), alignment=None).save(own_translation.result_path)
-    page = render_report(own_translation)
+    page = render_study(own_translation)
     assert 'id="alignment"' not in page
     assert "worst aligned" not in page
     assert 'id="examples"' in page
 
 
 def test_multi30k_stands_beside_the_paper(own_translation):
-    assert "Paper’s ξ" not in render_report(own_translation)
+    assert "Paper’s ξ" not in render_study(own_translation)
     result = StudyResult.load(own_translation.result_path)
     replace(result, data=result.data | {"name": "multi30k:de-en"}).save(own_translation.result_path)
-    page = render_report(own_translation)
+    page = render_study(own_translation)
     assert "Paper’s ξ by BLEU" in page
     assert "trains De→En" in page
     lines = {
-        (line.name, line.whose): line for line in summary.agreement_lines(StudyResult.load(own_translation.result_path))
+        (line.name, line.whose): line
+        for line in study_page.agreement_lines(StudyResult.load(own_translation.result_path))
     }
     line = lines["A(α, β)", "cross"]
     assert (line.paper, line.paper_xi, line.paper_xi_bleu) == (
@@ -263,7 +272,7 @@ def test_what_alignment_errors_say(smoke_translation_run, trained, said):
     found = AlignmentResult(
         result.alignment.attention, near(0.9), near(trained), near(0.25), near(0.2), near(0.5), chance=0.91
     )
-    assert said in " ".join(summary.alignment_sentences(replace(result, alignment=found)))
+    assert said in " ".join(study_page.alignment_sentences(replace(result, alignment=found)))
 
 
 def test_a_command_for_two_files(own_translation):

@@ -9,9 +9,10 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import Subwords, train_subwords
 from heedful.metrics.agreement import agreement
 from heedful.metrics.alignment import alignment_scores, links_from_attention
-from heedful.reports import examples as module
+from heedful.reports.examples import spelling
 from heedful.reports.study_payload import study_payload
-from heedful.reports.word_tables import spelling, translation_table
+from heedful.studies import page_data
+from heedful.studies.page_words import translated_words
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
@@ -25,12 +26,13 @@ def run(smoke_translation_run):
 
 @pytest.fixture(scope="module")
 def payload(run):
-    return study_payload(run, StudyResult.load(run.result_path))
+    result = StudyResult.load(run.result_path)
+    return study_payload(run, result, page_data.study_page_data(run, result))
 
 
 @pytest.fixture(scope="module")
 def chosen(run, payload):
-    return module.take_pairs(run.pairs("validation"), np.array(payload.content["pairs"]["index"]))
+    return page_data.take_pairs(run.pairs("validation"), np.array(payload.content["pairs"]["index"]))
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,10 @@ def read(payload):
         return np.frombuffer(part, dtype=TYPES.get(note["type"], "<f4"))
 
     return array
+
+
+def cells_of(chosen):
+    return chosen.source.lengths * chosen.outputs.lengths
 
 
 def recorded(run, payload, chosen, quantity, model="standard"):
@@ -62,7 +68,7 @@ def test_rows_of_a_pair_are_the_rows_of_the_trace(run, chosen):
     np.testing.assert_array_equal(trace.example()[chosen.rows], np.repeat(chosen.index, chosen.outputs.lengths))
     lengths = trace.quantity("alpha", 0).rows(chosen.rows).lengths
     np.testing.assert_array_equal(lengths, np.repeat(chosen.source.lengths, chosen.outputs.lengths))
-    assert chosen.cells.sum() == lengths.sum()
+    assert cells_of(chosen).sum() == lengths.sum()
 
 
 @pytest.mark.parametrize("name", ["standard-0/alpha", "lexicon/counting", "lexicon/model_1"])
@@ -114,10 +120,10 @@ def test_predictions_are_words(run, payload, chosen, read):
 
 def test_gold_links_are_marked_in_their_cells(run, chosen, read):
     gold = run.pairs("validation").alignments
-    cells = np.split(read("gold"), np.cumsum(chosen.cells)[:-1])
+    cells = np.split(read("gold"), np.cumsum(cells_of(chosen))[:-1])
     for m, marks, L in zip(chosen.index, cells, chosen.source.lengths, strict=True):
         grid = marks.reshape(-1, L)
-        links = {(int(s) - 1, int(t)) for t, s in np.argwhere(grid == module.SURE)}  # the source has its <bos>
+        links = {(int(s) - 1, int(t)) for t, s in np.argwhere(grid == page_data.SURE)}  # the source has its <bos>
         assert links == gold[m].sure
         assert {(int(s) - 1, int(t)) for t, s in np.argwhere(grid)} == gold[m].possible
 
@@ -139,10 +145,10 @@ def test_a_uniform_twin_has_no_attention_to_show(payload):
 
 def test_long_pairs_are_fewer_but_never_below_the_least(run):
     trace, pairs = run.model(ModelSpec("standard", 0)).trace(), run.pairs("validation")
-    few = module.choose_pairs(trace, pairs, 10**9, 0)
-    assert len(few.index) == module.FEWEST_PAIRS
-    np.testing.assert_array_equal(few.index, module.choose_pairs(trace, pairs, 10**9, 0).index)
-    assert len(module.choose_pairs(trace, pairs, 1, 1).index) == len(pairs)
+    few = page_data.choose_pairs(trace, pairs, 10**9, 0)
+    assert len(few) == page_data.FEWEST_PAIRS
+    np.testing.assert_array_equal(few, page_data.choose_pairs(trace, pairs, 10**9, 0))
+    assert len(page_data.choose_pairs(trace, pairs, 1, 1)) == len(pairs)
 
 
 def test_parts_of_words_are_joined():
@@ -163,7 +169,7 @@ def test_translations_by_hand(run):
     pairs = run.pairs("validation")
     trace, lexicon = (run.model(ModelSpec(kind, 0)).trace() for kind in ("standard", "lexicon"))
     step = trace.steps[-1]
-    table = translation_table(pairs, [trace], lexicon, [step])
+    table = translated_words(pairs, [trace], lexicon, [step])
     alpha, beta = trace.quantity("alpha", step), trace.quantity("beta_logit", step)
     trans = lexicon.quantity("beta", 1)
     place = int(np.argmax(table.counts))
@@ -195,4 +201,4 @@ def test_translations_by_hand(run):
 
 
 def test_the_first_of_equals_is_the_top():
-    np.testing.assert_array_equal(module.top(Ragged.of([[1.0, 1.0, 0.5], [0.0, 2.0]])), [0, 1])
+    np.testing.assert_array_equal(page_data.top(Ragged.of([[1.0, 1.0, 0.5], [0.0, 2.0]])), [0, 1])

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from heedful.metrics.agreement import agreement
-from heedful.reports import examples
 from heedful.reports.html import Arrays, json_for_html
 from heedful.reports.study_payload import study_payload
-from heedful.reports.word_tables import token_table
+from heedful.studies import page_data
+from heedful.studies.page_data import study_page_data
+from heedful.studies.page_words import attended_words
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.tracing.store import Trace
@@ -22,7 +23,8 @@ def run(smoke_run):
 
 @pytest.fixture(scope="module")
 def payload(run):
-    return study_payload(run, StudyResult.load(run.result_path))
+    result = StudyResult.load(run.result_path)
+    return study_payload(run, result, study_page_data(run, result))
 
 
 def read(payload, name):
@@ -79,10 +81,10 @@ def test_a_uniform_twin_has_no_attention_to_show(payload):
 
 
 def test_the_choice_is_varied_and_the_same_each_time(run, monkeypatch):
-    monkeypatch.setattr(examples, "MOST", 12)
+    monkeypatch.setattr(page_data, "MOST_TEXTS", 12)
     trace, split = run.model(ModelSpec("standard", 0)).trace(), run.split("validation")
-    chosen = examples.choose_examples(trace, split.lengths, 1)
-    np.testing.assert_array_equal(chosen, examples.choose_examples(trace, split.lengths, 1))
+    chosen = page_data.choose_texts(trace, split.lengths, 1)
+    np.testing.assert_array_equal(chosen, page_data.choose_texts(trace, split.lengths, 1))
     right = trace.correct(trace.steps[-1])
     assert len(set(chosen)) == 12
     assert 0 < right[chosen].sum() < 12
@@ -90,13 +92,13 @@ def test_the_choice_is_varied_and_the_same_each_time(run, monkeypatch):
 
 def test_long_texts_are_fewer_but_never_below_the_least(run):
     trace, split = run.model(ModelSpec("standard", 0)).trace(), run.split("validation")
-    assert len(examples.choose_examples(trace, split.lengths, 10**9)) == examples.FEWEST
+    assert len(page_data.choose_texts(trace, split.lengths, 10**9)) == page_data.FEWEST_TEXTS
 
 
 def test_token_means_by_hand(run):
     split, trace = run.split("validation"), run.model(ModelSpec("standard", 0)).trace()
     step = trace.steps[-1]
-    table = token_table(split, [trace], [step])
+    table = attended_words(split, [trace], [step])
     word = run.vocabulary().words.index("good")
     alpha = trace.quantity("alpha", step)
     drawn = [alpha.row(i)[k] * n for i, n in enumerate(split.lengths) for k in np.flatnonzero(split.text(i) == word)]

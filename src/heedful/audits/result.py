@@ -3,7 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from heedful import html as markup
+from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
 from heedful.storage.serialization import Stored, frame
 from heedful.studies.result import Verdict
@@ -74,6 +77,12 @@ class AuditExample:
     map: tuple[float, ...]
     importances: tuple[Weights, ...]
     rationale: tuple[bool, ...] = ()
+
+    def tau(self) -> dict[str, float]:
+        """Kendall's τ-b of the map with each importance, by name."""
+        rows = [np.array(self.map)] * len(self.importances)
+        taus = kendall_tau_b(rows, [np.array(weights.values) for weights in self.importances]) if rows else ()
+        return {weights.name: float(tau) for weights, tau in zip(self.importances, taus, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,8 @@ def reproduce(
     from heedful import api
 
     made = api.reproduce(
-        paper, *names, budget=budget, results=results, work=work, jobs=jobs, device=device, again=again
+        paper, *names, budget=budget, results=results, work=work, docs=docs, jobs=jobs, device=device, again=again
     )
-    written = _write_pages(paper, budget, results, work, docs)
     if as_json:
         from dataclasses import asdict
 
@@ -76,8 +75,9 @@ def reproduce(
         print_json([without_nan(asdict(result)) for result in made])
         return
     _print(made)
-    for path in written:
-        typer.echo(path)
+    typer.echo(work / paper / budget / "report.html")
+    if docs is not None:
+        typer.echo(docs / "papers" / f"{paper}.md")
 
 
 def claims(
@@ -97,7 +97,7 @@ def claims(
     if as_json:
         print_json([entry.to_dict() for entry in entries])
         return
-    from heedful.reports.paper_page import print_claims
+    from heedful.reports.terminal import print_claims
 
     print_claims(entries)
 
@@ -125,24 +125,6 @@ def _check(results: Path) -> None:
     if stale:
         raise typer.Exit(1)
     typer.echo("every stored result still stands")
-
-
-def _write_pages(key: str, budget: str, results: Path, work: Path, docs: Path | None) -> list[Path]:
-    """The paper's HTML report beside its long work, and its page of the docs where asked for."""
-    from heedful.papers.reproduction import claims as ledger
-    from heedful.papers.reproduction import paper as paper_of
-    from heedful.papers.results import found
-    from heedful.reports.paper_page import claim_rows, claims_markdown, write_docs_page, write_paper_report
-
-    of = paper_of(key)
-    stored = list(found(results, key, budget, of.experiments))
-    entries = [entry for entry in ledger(budget, results) if entry.claim.paper == key]
-    pages = [write_paper_report(stored, claim_rows(entries), work / key / budget / "report.html", of.title)]
-    if docs is not None:
-        folder = docs / "papers"
-        page = folder / f"{key}.md"
-        pages.append(write_docs_page(stored, claims_markdown(entries), of.preface, page, folder / "figures" / key))
-    return pages
 
 
 def _print(made: "list[Result]") -> None:

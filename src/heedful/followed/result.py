@@ -48,6 +48,11 @@ class ProbeTexts(Stored):
         """The share of the most frequent label; NaN where labels are not known."""
         return max(Counter(self.right).values()) / len(self.right) if self.right else float("nan")
 
+    @property
+    def median_length(self) -> float:
+        """The median number of words of a text."""
+        return float(np.median([len(text) for text in self.words]))
+
 
 @dataclass(frozen=True)
 class StepAgreement:

@@ -1,39 +1,37 @@
-"""What an audit's page draws from scores: pictures, and under them the numbers as tables."""
+"""Sections of an audit's page: charts of its scores, and the same numbers as tables."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FAR
 from heedful.metrics.statistics import Estimate
-from heedful.reports.charts import ChartLine, ChartMark, ChartScale, dots_svg, signed_shade
+from heedful.reports.charts import ChartLine, ChartMark, ChartScale, Picture, ShadedCell, dots_svg, signed_shade
 from heedful.reports.formatting import NONE, decimal, quantity_name, with_ends
 
 Column = Callable[[str], Estimate | None]
 
 
 class Scores:
-    """What was measured, without estimates of nothing.
+    """The scores of an audit, without those that nothing was measured for.
 
-    every_map: all maps; maps: without single heads, unless one is the headline; importances: what maps are held
-    against, first the one that the verdict rests on.
+    every_map: all maps; maps: without single heads, unless one is the headline; importances: what maps are
+    compared with, first the one that the verdict rests on.
     """
 
     def __init__(self, result: AuditResult) -> None:
-        self._found = {(s.quantity, s.of, s.against): s.estimate for s in result.scores if s.estimate.n}
+        self._estimates = {(s.quantity, s.of, s.against): s.estimate for s in result.scores if s.estimate.n}
         self.headline = result.headline
-        self.every_map = list(dict.fromkeys(of for _, of, _ in self._found if is_map(of)))
+        self.every_map = list(dict.fromkeys(of for _, of, _ in self._estimates if is_map(of)))
         self.maps = [name for name in self.every_map if not is_head(name) or name == result.headline]
-        against = dict.fromkeys(other for quantity, of, other in self._found if quantity == "tau" and is_map(of))
+        against = dict.fromkeys(other for quantity, of, other in self._estimates if quantity == "tau" and is_map(of))
         self.importances = sorted(against, key=lambda name: name != DELETION)
 
     def score(self, quantity: str, of: str, against: str = "") -> Estimate | None:
         """The estimate of that name, if there is one."""
-        return self._found.get((quantity, of, against))
+        return self._estimates.get((quantity, of, against))
 
     def between(self, one: str, other: str) -> Estimate | None:
         """τ of two importances, whichever of them was named first."""
@@ -61,16 +59,8 @@ _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A chart, and what it is called within the page."""
-
-    name: str
-    svg: Markup
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A table: what its rows are, its columns, and its rows by name."""
+class NumberTable:
+    """A table of numbers as text: what its rows are, its columns, and its rows by name."""
 
     what: str
     columns: tuple[str, ...]
@@ -79,10 +69,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Section:
-    """What was measured about one question; empty where nothing was."""
+    """The measurements for one question; empty where there are none."""
 
     pictures: tuple[Picture, ...] = ()
-    tables: tuple[Numbers, ...] = ()
+    tables: tuple[NumberTable, ...] = ()
 
 
 def tau_section(scores: Scores) -> Section:
@@ -105,14 +95,14 @@ def tau_section(scores: Scores) -> Section:
     return Section(_pictures("tau", panels), tables)
 
 
-def head_tables(scores: Scores) -> tuple[Numbers, ...]:
+def head_tables(scores: Scores) -> tuple[NumberTable, ...]:
     """Every map's τ with each importance, and its entropy."""
     columns: dict[str, Column] = {f"τ with {against}": scores.column("tau", against) for against in scores.importances}
     return _tables(scores.every_map, {"Map": columns | {"entropy": scores.column("entropy")}})
 
 
 def order_section(scores: Scores, *quantities: str, maps: Sequence[str] = ()) -> Section:
-    """What an order of words is good for: by attention, by each importance, at random."""
+    """Scores of an order of words: by attention, by each importance, at random."""
     orders = dict.fromkeys([*maps, scores.headline, *scores.importances, RANDOM])
     columns = {quantity_name(quantity): scores.column(quantity) for quantity in quantities}
     panels = {title[0].upper() + title[1:]: _singles(scores, orders, column) for title, column in columns.items()}
@@ -137,7 +127,7 @@ def movement_section(scores: Scores, layers: int) -> Section:
 
 
 def another_section(scores: Scores) -> Section:
-    """How far from the headline map another lies that gives the same prediction."""
+    """How far from the headline map another one is that gives the same prediction."""
     column = scores.column("adversary")
     lines = _singles(scores, [scores.headline], column)
     if not lines:
@@ -150,8 +140,8 @@ def _pairs(scores: Scores, names: Iterable[str], first: Column, second: Column) 
     """A line for each name with a number; the second mark is hollow."""
     lines = []
     for name in names:
-        found = ((first(name), 0), (second(name), 1))
-        if marks := tuple(ChartMark(estimate, mark) for estimate, mark in found if estimate is not None):
+        estimates = ((first(name), 0), (second(name), 1))
+        if marks := tuple(ChartMark(estimate, mark) for estimate, mark in estimates if estimate is not None):
             lines.append(ChartLine(name, marks, strong=name == scores.headline))
     return lines
 
@@ -178,26 +168,17 @@ def _pictures(name: str, panels: Mapping[str, Sequence[ChartLine]], *, shares: b
     )
 
 
-def _tables(names: Iterable[str], tables: Mapping[str, Mapping[str, Column]]) -> tuple[Numbers, ...]:
+def _tables(names: Iterable[str], tables: Mapping[str, Mapping[str, Column]]) -> tuple[NumberTable, ...]:
     """A table for each set of columns, without rows and columns that are empty."""
-    made = []
+    filled = []
     for what, columns in tables.items():
         rows = {name: {title: with_ends(column(name)) for title, column in columns.items()} for name in names}
-        kept = [title for title in columns if any(row[title] != NONE for row in rows.values())]
-        filled = {name: tuple(row[title] for title in kept) for name, row in rows.items()}
-        lines = tuple((name, cells) for name, cells in filled.items() if any(cell != NONE for cell in cells))
+        used = [title for title in columns if any(row[title] != NONE for row in rows.values())]
+        cells = {name: tuple(row[title] for title in used) for name, row in rows.items()}
+        lines = tuple((name, row) for name, row in cells.items() if any(cell != NONE for cell in row))
         if lines:
-            made.append(Numbers(what, tuple(kept), lines))
-    return tuple(made)
-
-
-@dataclass(frozen=True)
-class HeadCell:
-    """One square: which map, its number, and the class of its colour."""
-
-    map: str
-    text: str
-    shade: str
+            filled.append(NumberTable(what, tuple(used), lines))
+    return tuple(filled)
 
 
 @dataclass(frozen=True)
@@ -205,7 +186,7 @@ class HeadGrid:
     """τ with one importance: a row per layer, a cell per head, and last the layer's mean."""
 
     against: str
-    rows: tuple[tuple[str, tuple[HeadCell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ShadedCell, ...]], ...]
 
 
 def head_grids(scores: Scores, layers: int, heads: int) -> tuple[HeadGrid, ...]:
@@ -225,12 +206,12 @@ def head_grids(scores: Scores, layers: int, heads: int) -> tuple[HeadGrid, ...]:
 
 def largest_tau(scores: Scores) -> float:
     """The end of the grids' scale: the largest |τ| of any map, rounded up."""
-    found = (scores.score("tau", name, against) for name in scores.every_map for against in scores.importances)
-    return math.ceil(10 * max((abs(tau.value) for tau in found if tau is not None), default=1.0)) / 10
+    taus = (scores.score("tau", name, against) for name in scores.every_map for against in scores.importances)
+    return math.ceil(10 * max((abs(tau.value) for tau in taus if tau is not None), default=1.0)) / 10
 
 
-def _cell(scores: Scores, name: str, against: str, largest: float) -> HeadCell:
+def _cell(scores: Scores, name: str, against: str, largest: float) -> ShadedCell:
     tau = scores.score("tau", name, against)
     if tau is None:
-        return HeadCell(name, NONE, "p0")
-    return HeadCell(name, decimal(tau.value, 2), signed_shade(tau.value, largest))
+        return ShadedCell(NONE, "p0", name)
+    return ShadedCell(decimal(tau.value, 2), signed_shade(tau.value, largest), name)

@@ -1,6 +1,7 @@
-"""Dots with whiskers, drawn as SVG that takes its colours from the page's style sheet; it needs no script.
+"""Charts without a script: dots with whiskers as SVG, and shades of colour for numbers.
 
-One picture is 360 units wide, so that its letters can be read on a telephone; on a desk several stand side by side.
+Colours come from the page's style sheet. A chart is 360 units wide, so that it can be read on a phone; wider screens
+show several side by side.
 """
 
 import math
@@ -52,7 +53,7 @@ class ChartScale:
         """Round numbers around all whiskers, and around 0.
 
         >>> ChartScale.over([ChartLine("a", (ChartMark(Estimate(0.31, 0.25, 0.37, 9)),))])
-        Scale(low=0.0, high=0.4, step=0.1, shares=False)
+        ChartScale(low=0.0, high=0.4, step=0.1, shares=False)
         """
         estimates = [mark.estimate for line in lines for mark in line.marks]
         low = min([0.0, *(estimate.low for estimate in estimates)])
@@ -83,6 +84,23 @@ class ChartScale:
     def value(self, value: float) -> str:
         """A number as text."""
         return percent(value) if self.shares else decimal(value)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart and its name."""
+
+    name: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class ShadedCell:
+    """A cell of a table: its text, the class of its colour, and the map that it is about, if any."""
+
+    text: str
+    shade: str
+    map: str = ""
 
 
 def dots_svg(

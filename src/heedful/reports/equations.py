@@ -97,7 +97,7 @@ _EQUATIONS = (
             *(_sub("a", _TL), "=", _both("s", "t", "⊤"), "W", _H, _APART),
             *(_sub("α", _TL), "=", _softmax(_sub("a", _TL), _sub("a", _TL2), _L2)),
         ),
-        "model.translator.PairScorer",
+        "models.translator.PairScorer",
     ),
     Equation(
         2,
@@ -105,22 +105,22 @@ _EQUATIONS = (
             *(_sub("c", "t"), "=", _sum("l"), _sub("α", _TL), _H, _APART),
             *(_sub("p", "t"), "=", "N", "(", "[", _sub("c", "t"), ",", _S, "]", ")"),
         ),
-        "model.translator.Translator",
+        "models.translator.Translator",
     ),
     Equation(
         4,
         _displayed(_sub("β", _TL), "=", "N", _sub(_row("(", "[", _H, ",", _S, "]", ")"), _Y)),
-        "model.translator.lexical_probe",
+        "models.translator.translator_probe",
     ),
     Equation(
         5,
         _displayed(_sub("p", "t"), "=", "σ", "(", _over("1", "L"), _sum("l"), "W", _sub("e", _X), ")"),
-        "model.proxy.BagOfWordsProxy",
+        "models.proxy.BagOfWordsProxy",
     ),
     Equation(
         6,
         _displayed(_both("β", _TL, _PX), "=", "σ", _sub(_row("(", "W", _sub("e", _X), ")"), _Y)),
-        "model.proxy.BagOfWordsProxy",
+        "models.proxy.BagOfWordsProxy",
     ),
     Equation(
         7,
@@ -128,12 +128,12 @@ _EQUATIONS = (
             *(_sub("a", "l"), "=", _sup("v", "⊤"), _token("text", "ReLU"), "(", "Q", _H, ")", _APART),
             *(_sub("α", "l"), "=", _softmax(_sub("a", "l"), _sub("a", _L2), _L2)),
         ),
-        "model.classifier.AttentionClassifier",
+        "models.classifier.AttentionClassifier",
     ),
     Equation(
         9,
         _displayed(_sub("β", "l"), "=", "σ", "(", "(", "2", "y", "−", "1", ")", _WT, _H, ")"),
-        "model.classifier.lexical_probe",
+        "models.classifier.lexical_probe",
     ),
     Equation(
         10,
@@ -141,7 +141,7 @@ _EQUATIONS = (
             *("A", "(", "u", ",", "v", ")", "=", "𝟏", "[", "|", "{", "j", ":", _sub("v", "j"), ">"),
             *(_sub("v", _row(_token("text", "argmax"), "u")), "}", "|", "<", "5 %", "·", "L", "]"),
         ),
-        "measure.agreement.agreement",
+        "metrics.agreement.agreement",
     ),
     Equation(
         11,
@@ -149,7 +149,7 @@ _EQUATIONS = (
             *("ξ", "(", "u", ",", "v", ")", "=", _token("i", "p̂"), "(", _token("text", "inf"), "{", "τ", ":"),
             *("A", "(", "α", ",", _token("i", "α̂"), "(", "τ", ")", ")", ">", "A", "(", "u", ",", "v", ")", "}", ")"),
         ),
-        "measure.trajectory.contextualised_agreement",
+        "metrics.trajectory.contextualised_agreement",
     ),
     Equation(
         16,
@@ -157,7 +157,7 @@ _EQUATIONS = (
             *(_sub("C", _IO), "=", _sum("m"), _sum("l"), _sum("t"), _over("1", _sup("L", "m"))),
             *("𝟏", "[", _both("x", "l", "m"), "=", "i", "]", "𝟏", "[", _both("y", "t", "m"), "=", "o", "]"),
         ),
-        "model.lexicon.count_table",
+        "models.lexicon.count_table",
     ),
     Equation(
         17,
@@ -165,12 +165,12 @@ _EQUATIONS = (
             *(_TRANS, "(", "o", "|", "i", ")", "="),
             _over(_sub("C", _IO), _row(_sum(_sup("o", "′")), _sub("C", _row("i", ",", _sup("o", "′"))))),
         ),
-        "model.lexicon.translation_table",
+        "models.lexicon.translation_table",
     ),
     Equation(
         18,
         _displayed(_both("β", _TL, _IBM), "=", _TRANS, "(", _Y, "|", _X, ")"),
-        "model.lexicon.Lexicon.beta",
+        "models.lexicon.Lexicon.beta",
     ),
     Equation(
         19,
@@ -178,7 +178,7 @@ _EQUATIONS = (
             *(_sup("α", _IBM), "(", "t", ",", "l", ")", "="),
             _over(_both("β", _TL, _IBM), _row(_sum(_L2), _both("β", _TL2, _IBM))),
         ),
-        "model.lexicon.Lexicon.alpha",
+        "models.lexicon.Lexicon.alpha",
     ),
 )
 _COUNTED = (16, 17, 18, 19)

@@ -1,9 +1,8 @@
 """Numbers as people read them: 54.3 %, 51–57, 1 h 12 min."""
 
 import math
-import re
 
-from heedful.html import symbol
+from heedful.html import between
 from heedful.metrics.statistics import Estimate
 
 NONE = "–"
@@ -17,7 +16,7 @@ def percent(share: float | None) -> str:
     >>> percent(0.5432), percent(float("nan"))
     ('54.3\\xa0%', '–')
     """
-    return NONE if share is None or math.isnan(share) else f"{_signed(share, 1)}{_SPACE}%"
+    return NONE if share is None or math.isnan(share) else f"{written(100 * share, 1)}{_SPACE}%"
 
 
 def interval(estimate: Estimate) -> str:
@@ -31,28 +30,31 @@ def interval(estimate: Estimate) -> str:
     if math.isnan(estimate.low) or math.isnan(estimate.high):
         return NONE
     digits = 1 if estimate.high - estimate.low < _FINE else 0
-    low, high = _signed(estimate.low, digits), _signed(estimate.high, digits)
-    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+    return between(written(100 * estimate.low, digits), written(100 * estimate.high, digits))
+
+
+def with_interval(estimate: Estimate) -> str:
+    """A share in percent, and its interval in parentheses where it has one.
+
+    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
+    '54.0\\xa0% (51–57)'
+    """
+    value, ends = percent(estimate.value), interval(estimate)
+    return value if ends == NONE else f"{value} ({ends})"
 
 
 def duration(seconds: float | int) -> str:
-    """Seconds as a person says them.
+    """Seconds in hours, minutes and seconds.
 
     >>> duration(4.5), duration(312), duration(4321)
     ('5 s', '5 min 12 s', '1 h 12 min')
     """
-    whole = math.ceil(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _signed(share: float, digits: int) -> str:
-    """Percent with a true minus sign, and no minus before zero."""
-    text = f"{100 * share:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+    total = math.ceil(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
 
 
 def written(value: float, digits: int) -> str:
@@ -69,8 +71,6 @@ def written(value: float, digits: int) -> str:
     return text.lstrip("-") if round(value, digits) == 0 else text.replace("-", "−")
 
 
-__all__ = ["ANSWERS", "MODEL_TITLES", "symbol"]
-
 MODEL_TITLES = {
     "standard": "standard model",
     "uniform": "uniform twin",
@@ -79,9 +79,6 @@ MODEL_TITLES = {
     "logistic": "logistic regression",
     "lexicon": "IBM Model 1",
 }
-
-ANSWERS = {"yes": "yes    ", "no": "no     ", "unclear": "unclear"}
-
 
 QUERIES = {
     "first": "from the first place, where a classification token stands",
@@ -93,7 +90,7 @@ QUERIES = {
 
 
 def quantity_name(quantity: str) -> str:
-    """A quantity, or what a comparison is about, as a reader knows it.
+    """The usual name of a quantity or of a comparison.
 
     >>> quantity_name("auprc"), quantity_name("tau with gradient"), quantity_name("sufficiency")
     ('AUPRC', 'τ with gradient', 'sufficiency')
@@ -120,12 +117,11 @@ def ends(estimate: Estimate | None, digits: int = 3) -> str:
     """
     if estimate is None or math.isnan(estimate.value):
         return NONE
-    low, high = decimal(estimate.low, digits), decimal(estimate.high, digits)
-    return f"{low}{' to ' if '−' in low + high else '–'}{high}"
+    return between(decimal(estimate.low, digits), decimal(estimate.high, digits))
 
 
 def with_ends(estimate: Estimate | None, digits: int = 3) -> str:
-    """A mean and its interval; a dash where nothing was measured.
+    """A mean and its interval in parentheses; a dash where nothing was measured.
 
     >>> with_ends(Estimate(0.31, 0.25, 0.372, 40)), with_ends(None)
     ('0.310 (0.250–0.372)', '–')
@@ -135,7 +131,7 @@ def with_ends(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value; small ones are only said to be small.
+    """A p-value; below 0.001 only that.
 
     >>> p_value(0.03456), p_value(0.00004)
     ('0.035', '<\\xa00.001')
@@ -143,16 +139,14 @@ def p_value(p: float) -> str:
     return "<\N{NO-BREAK SPACE}0.001" if p < 0.001 else decimal(p)
 
 
-def reason(because: str) -> list[str]:
-    """Why a question was answered so, part by part, its intervals as elsewhere on the page.
+def estimate_text(estimate: Estimate | None) -> str:
+    """A number with its interval in three significant digits; an exact number has none.
 
-    >>> reason("τ -0.020 [-0.100, 0.060], asked is more than 0; 54% [51%, 57%] of passages")
-    ['τ −0.020 (−0.100 to 0.060), asked is more than 0', '54\\xa0% (51–57) of passages']
+    >>> estimate_text(Estimate(0.123456, 0.1, 0.2, 5)), estimate_text(Estimate(0.0, 0.0, 0.0, 1)), estimate_text(None)
+    ('0.123 [0.1, 0.2]', '0', '–')
     """
-    text = re.sub(r"(?<![\w.])-(?=\d)", "−", because)
-    text = re.sub(r"\[([−\d.]+)%?, ([−\d.]+)%?\]", _ends, text)
-    return re.sub(r"(?<=\d)%", "\N{NO-BREAK SPACE}%", text).split("; ")
-
-
-def _ends(found: re.Match[str]) -> str:
-    return f"({found[1]}{' to ' if '−' in found[0] else '–'}{found[2]})"
+    if estimate is None or estimate.value != estimate.value:
+        return NONE
+    if estimate.low == estimate.high:
+        return f"{estimate.value:.3g}"
+    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"

@@ -1,10 +1,11 @@
-"""A template becomes a page: words that are escaped, numbers beside them, one style, one script, nothing fetched."""
+"""Fill a template: escaped words, embedded numbers, one style, one script, and nothing that is fetched."""
 
 import base64
 import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -13,8 +14,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from heedful import __version__
-from heedful.html import plain_numbers, raised
-from heedful.reports.equations import linked
+from heedful.html import answers, dots_and_whiskers, raised, reasons
+from heedful.reports.equations import equations, linked
 from heedful.reports.formatting import interval, percent
 
 _TYPES = {
@@ -28,7 +29,7 @@ _TYPES = {
 
 
 class Arrays:
-    """A growing collection of named arrays; the page reads each as the JavaScript typed array of its kind.
+    """Named arrays, packed end to end; the page reads each as the JavaScript typed array of its kind.
 
     >>> import numpy as np
     >>> arrays = Arrays()
@@ -43,7 +44,7 @@ class Arrays:
         self._size = 0
 
     def add(self, name: str, values: NDArray[Any], **notes: Any) -> None:
-        """Keep an array of one of the types that a page can read, little-endian, row by row."""
+        """Append an array of one of the types that a page can read, little-endian, row by row."""
         little = values.astype(values.dtype.newbyteorder("<"))
         content = little.tobytes()
         kind = _TYPES[little.dtype.str]
@@ -54,6 +55,14 @@ class Arrays:
     def packed(self) -> str:
         """All arrays as one text of letters, digits, `+`, `/` and `=`."""
         return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Payload:
+    """`content` becomes JSON; `arrays` become typed arrays."""
+
+    content: dict[str, Any]
+    arrays: Arrays
 
 
 def json_for_html(content: Any) -> Markup:
@@ -74,15 +83,37 @@ _FILTERS: Filters = {
     "interval": interval,
     "raised": raised,
     "linked": linked,
-    "plain_numbers": plain_numbers,
+    "reasons": reasons,
 }
+_FIRST_SCRIPTS = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
+_TEXT_SCRIPTS, _PAIR_SCRIPTS = ("strips.js", "texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
 
 
-def filled(
+def fill_training_page(template: str, payload: Payload, **words: Any) -> str:
+    """A page with a slider over training: its words, its numbers, and the scripts of its task."""
+    content, task = payload.content, payload.content["task"]
+    several = "runs" in content
+    examples = _PAIR_SCRIPTS if task == "translation" else _TEXT_SCRIPTS
+    charts = "comparison.js" if several else "charts.js"
+    return fill(
+        template,
+        content,
+        style=assets("page.css"),
+        script=assets(*_FIRST_SCRIPTS, charts, *examples, "page.js"),
+        task=task,
+        equations=equations(task),
+        dots=Markup() if several else dots_and_whiskers(content["agreements"], content["random"]),
+        counted="lexicon/counting" in payload.arrays.directory,
+        arrays=payload.arrays.packed(),
+        **words,
+    )
+
+
+def fill(
     template: str, payload: Mapping[str, Any], *, style: str, script: str, filters: Filters | None = None, **words: Any
 ) -> str:
     """The page as text: the template's words, the payload for its script, and a policy that lets nothing else run."""
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("heedful.reports"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -90,12 +121,13 @@ def filled(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {**_FILTERS, **(filters or {})}
-    page = made.get_template(template).render(
+    environment.filters |= {**_FILTERS, **(filters or {})}
+    page = environment.get_template(template).render(
         policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         payload=json_for_html(payload),
+        answers=answers,
         version=__version__,
         **words,
     )
@@ -103,12 +135,12 @@ def filled(
 
 
 def assets(*names: str) -> str:
-    """Files that lie beside the templates, one after the other."""
+    """Files of the templates' folder, one after the other."""
     return "\n".join((files("heedful.reports") / "templates" / name).read_text(encoding="utf-8") for name in names)
 
 
 def policy(style: str, script: str) -> str:
-    """Nothing may be fetched, and only the one style and the one script of this page count.
+    """A Content-Security-Policy: nothing may be fetched, only this style and this script may run.
 
     >>> policy("p {}", "")[:52]
     "default-src 'none'; script-src 'sha256-47DEQpj8HBSa+"
@@ -120,5 +152,5 @@ def policy(style: str, script: str) -> str:
 
 
 def _fingerprint(text: str) -> str:
-    """What a Content-Security-Policy calls this script or style by."""
+    """The hash by which a Content-Security-Policy names a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

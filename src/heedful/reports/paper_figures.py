@@ -1,4 +1,4 @@
-"""Figures of a paper, drawn plainly: readable in grey, and the same bytes whenever they are drawn again.
+"""Draw the figures of a paper: readable in grey, and the same bytes every time.
 
 Lines differ in dash, marker and lightness, not in hue alone; text is drawn as shapes, so that it looks the same
 everywhere. The SVG carries no `style`, which a page's Content-Security-Policy would refuse.
@@ -40,8 +40,8 @@ def tidied(svg: str, title: str) -> str:
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>\s*", "", svg)
-    svg = re.sub(r'\bstyle="([^"]*)"', lambda found: _attributes(found[1]), svg)
-    svg = re.sub(r'\b([dxy]|points)="([^"]*)"', lambda found: f'{found[1]}="{_rounded(found[2])}"', svg)
+    svg = re.sub(r'\bstyle="([^"]*)"', lambda match: _attributes(match[1]), svg)
+    svg = re.sub(r'\b([dxy]|points)="([^"]*)"', lambda match: f'{match[1]}="{_rounded(match[2])}"', svg)
     names: dict[str, str] = {}  # matplotlib's are digests of coordinates, to the last bit
     svg = re.sub(r'(?<=["#])\w*[0-9a-f]{10}(?=[")])', lambda name: names.setdefault(name[0], f"s{len(names)}"), svg)
     start, root, rest = svg.partition("<svg ")
@@ -96,7 +96,7 @@ _STYLE: dict[str, Any] = {
 
 
 def draw_figure(figure: Figure, folder: Path) -> tuple[Path, Path]:
-    """Draw a figure as `name`.svg and `name`.png in a folder, and say where they are."""
+    """Draw a figure as `name`.svg and `name`.png in a folder; returns their paths."""
     if not re.fullmatch(r"\w[\w.-]*", figure.name):
         raise DataError(f"figure name {figure.name!r} cannot name a file; letters, digits, '.', '_' and '-' can")
     svg, png = folder / f"{figure.name}.svg", folder / f"{figure.name}.png"
@@ -152,7 +152,7 @@ def _sheet(figure: Figure) -> Sheet:
         _draw_panels(part, axes, panels, each)
     sheet.draw_without_rendering()
     sheet.set_layout_engine("none")
-    for ax in sheet.axes:  # the layout is found anew in each process, and not to the last bit
+    for ax in sheet.axes:  # each process computes the layout again, and not to the last bit
         left, bottom, width, height = (round(length, 6) for length in ax.get_position(original=True).bounds)
         ax.set_position((left, bottom, width, height))
     return sheet
@@ -166,10 +166,10 @@ def _draw_panels(part: Sheet | SubFigure, axes: Any, panels: Sequence[Panel], ea
         draw_panel(ax, panel, names, handles)
     for ax in axes[len(panels) :]:
         ax.set_axis_off()
-    shown = [name for name in names if name in handles]
-    if shown:
-        labels = [words(name) for name in shown]
-        part.legend([handles[name] for name in shown], labels, loc="outside lower center", ncols=each)
+    drawn = [name for name in names if name in handles]
+    if drawn:
+        labels = [words(name) for name in drawn]
+        part.legend([handles[name] for name in drawn], labels, loc="outside lower center", ncols=each)
 
 
 def _check(figure: Figure) -> None:

@@ -1,4 +1,4 @@
-"""Pages of a paper's results, rendered wholly from what was stored: one in Markdown for the docs, one in HTML to share.
+"""Pages of a paper's stored results: one in Markdown for the docs, one in HTML to share.
 
 The HTML page is one file: its figures are embedded, it can be read without a script, and its Content-Security-Policy
 lets nothing run but the one that saves files, and nothing be fetched. Findings are words and numbers, never markup, and
@@ -11,21 +11,20 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rich.console import Console
-from rich.markup import escape
-
 from heedful.errors import DataError
-from heedful.metrics.statistics import Estimate
-from heedful.papers.claims import LedgerEntry
 from heedful.papers.findings import Figure, ResultTable
-from heedful.papers.results import Result
-from heedful.reports.formatting import duration
-from heedful.reports.html import assets, filled
+from heedful.reports.formatting import duration, estimate_text
+from heedful.reports.html import assets, fill
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, one_line, table_rows
 from heedful.storage.atomic_files import without_nan, write_text
+
+if TYPE_CHECKING:  # what runs experiments is slow to import
+    from heedful.papers.claims import LedgerEntry
+    from heedful.papers.results import Result
 
 _CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
 _COUNTED = (
@@ -37,8 +36,8 @@ _COUNTED = (
 _BADGES = {"holds": "yes", "fails": "no", "inconclusive": "unclear", "not run": "unclear"}
 
 
-def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
-    """Write a paper's page of the docs, its figures into `figures`, and say where the page is.
+def write_docs_page(results: "Sequence[Result]", claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
+    """Write a paper's page of the docs, with its figures in `figures`; returns the page's path.
 
     preface, claims_markdown: Markdown of our own, taken as it is; everything that comes from results is escaped.
     """
@@ -47,12 +46,11 @@ def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: st
     if len(set(names)) < len(names):
         raise DataError(f"{out}: two figures are called {next(name for name in names if names.count(name) > 1)!r}")
     title = "" if preface.lstrip().startswith("# ") else f"# {markdown_text(paper)}"
-    how = legend(_tables(results))
     blocks = [
         f"<!-- Written by a command from the results of {re.sub('[^A-Za-z0-9]', '', paper)}; do not edit. -->",
         title,
         preface.strip(),
-        markdown_text(how),
+        markdown_text(legend(_tables(results))),
         *(block for result in results for block in _docs_section(result, out, figures)),
         "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
         claims_markdown.strip(),
@@ -62,12 +60,12 @@ def write_docs_page(results: Sequence[Result], claims_markdown: str, preface: st
 
 
 def write_paper_report(
-    results: Sequence[Result], claims_rows: Sequence[Mapping[str, str]], out: Path, about: str = ""
+    results: "Sequence[Result]", claims_rows: Sequence[Mapping[str, str]], out: Path, about: str = ""
 ) -> Path:
-    """Write a paper's results as one self-contained HTML page, and say where it is.
+    """Write a paper's results as one self-contained HTML page; returns its path.
 
     claims_rows: id, sentence, statistic, expected, measured, budget and verdict of each claim, all of them words.
-    about: the paper's title, or whatever else is to stand below the headline.
+    about: the paper's title, or another text for below the headline.
     """
     paper = _one_paper(results)
     for row in claims_rows:
@@ -80,7 +78,7 @@ def write_paper_report(
         for anchor, result in zip(anchors, results, strict=True)
         for i, table in enumerate(result.finding.tables)
     } | {"claims": [{name: row[name] for name in _CLAIM} for row in claims_rows]}
-    page = filled(
+    page = fill(
         "paper.html.j2",
         without_nan({"name": paper, "tables": tables}),
         style=assets("page.css", "paper.css"),
@@ -96,7 +94,7 @@ def write_paper_report(
         badges=_BADGES,
         html_table=html_table,
         embedded=_embedded,
-        words_of=_words_of,
+        description=_description,
         provenance=_provenance,
     )
     write_text(out, page)
@@ -104,24 +102,24 @@ def write_paper_report(
 
 
 def headline(paper: str, claims_rows: Sequence[Mapping[str, str]]) -> str:
-    """What became of the paper's claims, in one sentence; that there are none to speak of, otherwise.
+    """How many of the paper's claims hold, in one sentence; without claims, only what the page is.
 
     >>> headline("snell2021", [{"verdict": "holds"}, {"verdict": "fails"}, {"verdict": "holds"}])
     'snell2021: of 3 claims, 2 hold here and 1 fails.'
     """
     counts = Counter(row["verdict"] for row in claims_rows)
-    said = [
+    parts = [
         f"{counts[verdict]} {one if counts[verdict] == 1 else many}"
         for verdict, one, many in _COUNTED
         if counts.get(verdict)
     ]
-    if not said:
+    if not parts:
         return f"{paper}: measured beside published"
-    parts = " and ".join(part for part in (", ".join(said[:-1]), said[-1]) if part)
-    return f"{paper}: of {len(claims_rows)} claims, {parts}."
+    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+    return f"{paper}: of {len(claims_rows)} claims, {listed}."
 
 
-def _docs_section(result: Result, out: Path, figures: Path) -> list[str]:
+def _docs_section(result: "Result", out: Path, figures: Path) -> list[str]:
     blocks = [f"## {markdown_text(result.title)}"]
     for table in result.finding.tables:
         title = "" if table.title == result.title else f"**{markdown_text(table.title)}**"
@@ -129,16 +127,16 @@ def _docs_section(result: Result, out: Path, figures: Path) -> list[str]:
     for figure in result.finding.figures:
         svg, _ = draw_figure(figure, figures)
         place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
-        caption = figure.caption if figure.title == result.title else _words_of(figure)
-        blocks += [f"![{markdown_text(_words_of(figure))}]({place})", markdown_text(caption)]
+        caption = figure.caption if figure.title == result.title else _description(figure)
+        blocks += [f"![{markdown_text(_description(figure))}]({place})", markdown_text(caption)]
     blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
-    made = " · ".join(markdown_text(part) for part in _provenance(result))
-    blocks.append(f"<sub><code>{markdown_text(result.command)}</code> · {made}</sub>")
+    provenance = " · ".join(markdown_text(part) for part in _provenance(result))
+    blocks.append(f"<sub><code>{markdown_text(result.command)}</code> · {provenance}</sub>")
     return blocks
 
 
-def _provenance(result: Result) -> list[str]:
-    """What made a result, besides its command."""
+def _provenance(result: "Result") -> list[str]:
+    """How a result was made, besides its command."""
     return [
         f"budget {result.budget}",
         f"version {result.version}",
@@ -149,7 +147,7 @@ def _provenance(result: Result) -> list[str]:
     ]
 
 
-def _words_of(figure: Figure) -> str:
+def _description(figure: Figure) -> str:
     """A figure in words: its title, then its caption."""
     return f"{figure.title.rstrip('.')}. {figure.caption}".strip() if figure.caption else figure.title
 
@@ -158,27 +156,24 @@ def _embedded(figure: Figure) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure).encode()).decode('ascii')}"
 
 
-def _tables(results: Sequence[Result]) -> list[ResultTable]:
+def _tables(results: "Sequence[Result]") -> list[ResultTable]:
     return [table for result in results for table in result.finding.tables]
 
 
-def _anchors(results: Sequence[Result]) -> list[str]:
+def _anchors(results: "Sequence[Result]") -> list[str]:
     """A name for each result within the page; no two are the same."""
     names = [re.sub(r"\W+", "-", f"{result.experiment}-{result.budget}") for result in results]
     return [f"{name}-{i}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _one_paper(results: Sequence[Result]) -> str:
+def _one_paper(results: "Sequence[Result]") -> str:
     papers = sorted({result.paper for result in results})
     if len(papers) != 1:
         raise DataError(f"a page is of one paper; the results are of {', '.join(papers) or 'none'}")
     return papers[0]
 
 
-COLORS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
-
-
-def claim_rows(entries: Sequence[LedgerEntry]) -> list[dict[str, str]]:
+def claim_rows(entries: "Sequence[LedgerEntry]") -> list[dict[str, str]]:
     """A row for each condition of each claim; the sentence and the verdict of the claim stand in its first."""
     rows = []
     for entry in entries:
@@ -190,7 +185,7 @@ def claim_rows(entries: Sequence[LedgerEntry]) -> list[dict[str, str]]:
                     "sentence": entry.claim.sentence if k == 0 else "",
                     "statistic": condition.experiment,
                     "expected": str(condition),
-                    "measured": figures(estimate),
+                    "measured": estimate_text(estimate),
                     "budget": entry.budget if k == 0 else "",
                     "verdict": f"{entry.verdict}" if k == 0 else ("" if len(entry.verdicts) == 1 else f"({verdict})"),
                 }
@@ -198,7 +193,7 @@ def claim_rows(entries: Sequence[LedgerEntry]) -> list[dict[str, str]]:
     return rows
 
 
-def claims_markdown(entries: Sequence[LedgerEntry]) -> str:
+def claims_markdown(entries: "Sequence[LedgerEntry]") -> str:
     """The ledger as a Markdown table, with a count of its verdicts below."""
     lines = ["| | claim | experiment | expected | measured | verdict |", "|---|---|---|---|---|---|"]
     for row in claim_rows(entries):
@@ -208,32 +203,6 @@ def claims_markdown(entries: Sequence[LedgerEntry]) -> str:
             *(markdown_text(one_line(row[key])) for key in ("sentence", "statistic", "expected", "measured")),
         )
         lines.append(f"| {' | '.join((*cells, verdict))} |")
-    counts = {word: sum(entry.verdict == word for entry in entries) for word in COLORS}
-    said = ", ".join(f"{word} {n}" for word, n in counts.items() if n)
-    return "\n".join([*lines, "", f"{len(entries)} claims: {said}."]) + "\n"
-
-
-def print_claims(entries: Sequence[LedgerEntry]) -> None:
-    """The ledger in a terminal: each claim with its verdict, below it what was measured and what was expected."""
-    console = Console()
-    for entry in entries:
-        word = f"[{COLORS[entry.verdict]}]{entry.verdict:<12}[/]"
-        console.print(f"[bold]{entry.claim.id:<4}[/bold]{word} {escape(entry.claim.sentence)}", highlight=False)
-        for condition, estimate in zip(entry.claim.conditions, entry.measured, strict=True):
-            said = f"{figures(estimate)}   expected {condition}   ({condition.experiment}, {entry.budget})"
-            console.print(f"                 {escape(said)}", highlight=False, style="dim", soft_wrap=True)
-    counts = ", ".join(f"{sum(e.verdict == word for e in entries)} {word}" for word in COLORS)
-    console.print(f"{len(entries)} claims: {counts}", highlight=False)
-
-
-def figures(estimate: Estimate | None) -> str:
-    """A number with its interval, in three significant digits; exact numbers have none.
-
-    >>> figures(Estimate(0.123456, 0.1, 0.2, 5)), figures(Estimate(0.0, 0.0, 0.0, 1)), figures(None)
-    ('0.123 [0.1, 0.2]', '0', '–')
-    """
-    if estimate is None or estimate.value != estimate.value:
-        return "–"
-    if estimate.low == estimate.high:
-        return f"{estimate.value:.3g}"
-    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+    counts = {word: sum(entry.verdict == word for entry in entries) for word in _BADGES}
+    total = ", ".join(f"{word} {n}" for word, n in counts.items() if n)
+    return "\n".join([*lines, "", f"{len(entries)} claims: {total}."]) + "\n"

@@ -14,7 +14,7 @@ from unicodedata import category
 from markupsafe import Markup
 
 from heedful.errors import DataError
-from heedful.html import raised
+from heedful.html import between, raised
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, ResultTable, Row
 from heedful.reports.formatting import NONE, written
@@ -42,7 +42,7 @@ def markdown_table(table: ResultTable) -> str:
         if group:
             lines.append(f"| **{markdown_text(group)}** {'|  ' * len(heads)}|")
         for row in rows:
-            cells = (_markdown_cell(cell, unit_too=not shown) for cell, shown in zip(row.cells, in_head, strict=True))
+            cells = (_markdown_cell(cell, unit_too=not in_it) for cell, in_it in zip(row.cells, in_head, strict=True))
             lines.append(f"| {markdown_text(row.name)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -67,7 +67,7 @@ def html_table(table: ResultTable) -> Markup:
             head = Markup('<tr><th scope="rowgroup" colspan="{}">{}</th></tr>')
             parts.append(head.format(len(heads) + 1, raised(group)))
         for row in rows:
-            cells = (_html_cell(cell, unit_too=not shown) for cell, shown in zip(row.cells, in_head, strict=True))
+            cells = (_html_cell(cell, unit_too=not in_it) for cell, in_it in zip(row.cells, in_head, strict=True))
             name = Markup('<tr><th scope="row">{}</th>').format(raised(row.name))
             parts.append(name + Markup().join(cells) + Markup("</tr>"))
         parts.append(Markup("</tbody>"))
@@ -75,7 +75,7 @@ def html_table(table: ResultTable) -> Markup:
 
 
 def table_rows(table: ResultTable) -> list[dict[str, Any]]:
-    """The table as a file has it: one row for each cell, numbers as they were measured and as they are printed.
+    """The table as rows of a file: one for each cell, with the measured and the published number.
 
     >>> table_rows(ResultTable("", ("AER",), (Row("sst", (Cell(published=3.0, unit="%"),), "text"),)))[0]["published"]
     3.0
@@ -110,7 +110,7 @@ def plain_cell(cell: Cell) -> str:
     '46.9 [44.4–49.4] (25.3)'
     """
     interval, published = _interval(cell), _published(cell)
-    parts = [_shown(cell, ""), f"[{interval}]" if interval else "", f"({published})" if published else ""]
+    parts = [_first(cell, ""), f"[{interval}]" if interval else "", f"({published})" if published else ""]
     return " ".join(part for part in parts if part)
 
 
@@ -141,7 +141,7 @@ def markdown_text(text: str) -> str:
     a\|b \`c\` &lt;script&gt; \*d\* 2<sup>10</sup>
     """
     pieces = re.split(r"\^(\w+)", one_line(text))
-    escaped = [re.sub(r"[&<>]", lambda found: _ENTITIES[found[0]], piece) for piece in pieces]
+    escaped = [re.sub(r"[&<>]", lambda match: _ENTITIES[match[0]], piece) for piece in pieces]
     escaped = [re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", piece) for piece in escaped]
     line = "".join(f"<sup>{piece}</sup>" if i % 2 else piece for i, piece in enumerate(escaped))
     line = re.sub(r"^([-+=#])(?=\1|\s|$)", r"\\\1", line)  # neither a list nor a heading begins here
@@ -154,12 +154,12 @@ def one_line(text: str) -> str:
     >>> one_line(" a\n b\x00c \ud83d\N{NO-BREAK SPACE}%")
     'a b c \xa0%'
     """
-    kept = (letter if letter.isprintable() or letter == _SPACE or category(letter) == "Cf" else " " for letter in text)
-    return re.sub(" +", " ", "".join(kept)).strip()
+    plain = (letter if letter.isprintable() or letter == _SPACE or category(letter) == "Cf" else " " for letter in text)
+    return re.sub(" +", " ", "".join(plain)).strip()
 
 
 def _heads(table: ResultTable) -> tuple[list[str], list[bool]]:
-    """The heads of the columns, with "%" where all numbers below are percentages; and which of them got it."""
+    """The heads of the columns, with "%" where all numbers below are percentages; and for which that is so."""
     for row in table.rows:
         if len(row.cells) != len(table.columns):
             raise DataError(
@@ -171,7 +171,7 @@ def _heads(table: ResultTable) -> tuple[list[str], list[bool]]:
         units = {cell.unit for cell in cells if _measured(cell) or _published(cell)}
         in_head.append(units == {"%"})
     heads = [
-        f"{name}, %" if shown and "%" not in name else name for name, shown in zip(table.columns, in_head, strict=True)
+        f"{name}, %" if in_it and "%" not in name else name for name, in_it in zip(table.columns, in_head, strict=True)
     ]
     return heads, in_head
 
@@ -185,25 +185,25 @@ def _groups(table: ResultTable) -> Iterator[tuple[str, list[Row]]]:
 
 def _markdown_cell(cell: Cell, *, unit_too: bool) -> str:
     unit = f"{_SPACE}%" if unit_too and cell.unit == "%" else ""
-    shown = markdown_text(_shown(cell, unit))
+    text = markdown_text(_first(cell, unit))
     if published := _published(cell):
-        shown += f" · _{markdown_text(published + unit)}_"
+        text += f" · _{markdown_text(published + unit)}_"
     interval = _interval(cell)
-    return f"{shown}<br><sub>{interval}</sub>" if interval else shown
+    return f"{text}<br><sub>{interval}</sub>" if interval else text
 
 
 def _html_cell(cell: Cell, *, unit_too: bool) -> Markup:
     unit = f"{_SPACE}%" if unit_too and cell.unit == "%" else ""
-    shown = Markup('<td class="number">{}').format(raised(_shown(cell, unit)))
+    text = Markup('<td class="number">{}').format(raised(_first(cell, unit)))
     if published := _published(cell):
-        shown += Markup(' · <i><span class="hidden">published </span>{}</i>').format(published + unit)
+        text += Markup(' · <i><span class="hidden">published </span>{}</i>').format(published + unit)
     if interval := _interval(cell):
-        shown += Markup('<span class="range">{}</span>').format(interval)
-    return shown + Markup("</td>")
+        text += Markup('<span class="range">{}</span>').format(interval)
+    return text + Markup("</td>")
 
 
-def _shown(cell: Cell, unit: str) -> str:
-    """What stands first: the measurement, a word, or a dash."""
+def _first(cell: Cell, unit: str) -> str:
+    """The first part of a cell: the measurement, a word, or a dash."""
     measured = _measured(cell)
     return one_line(f"{measured and measured + unit} {cell.text or ''}") or NONE
 
@@ -219,7 +219,7 @@ def _interval(cell: Cell) -> str:
     if cell.measured is None or not cell.measured.low < cell.measured.high:
         return ""
     low, high = (written(_scale(cell) * end, cell.digits) for end in (cell.measured.low, cell.measured.high))
-    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+    return between(low, high)
 
 
 def _published(cell: Cell) -> str:

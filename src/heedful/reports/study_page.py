@@ -1,4 +1,4 @@
-"""The parts of a study's page that are words: what was studied, the table of agreements, how to run it again."""
+"""The page of a study: what was studied, the table of agreements, the models, how to run it again."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -8,11 +8,14 @@ from typing import Any
 from heedful.config import StudyConfig, study_preset
 from heedful.data.catalog import CATALOG
 from heedful.data.synthetic.tasks import TASKS
+from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
-from heedful.reports.formatting import MODEL_TITLES, NONE, duration, interval, percent, symbol
-from heedful.reports.study_payload import agreement_key, best_accuracy
+from heedful.reports.formatting import MODEL_TITLES, NONE, duration, interval, percent, with_interval
+from heedful.reports.html import fill_training_page
+from heedful.reports.study_payload import agreement_key, study_payload
 from heedful.storage.serialization import digest
+from heedful.studies.page_data import study_page_data
 from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
@@ -29,7 +32,7 @@ _ENCODERS = {"lstm": "LSTM", "bilstm": "BiLSTM", "transformer": "Transformer", "
 
 @dataclass(frozen=True)
 class AgreementLine:
-    """One row of the table of agreements, each cell as it is read."""
+    """One row of the table of agreements, every cell as text."""
 
     name: str
     whose: str
@@ -53,7 +56,7 @@ class AgreementLine:
 
 @dataclass(frozen=True)
 class ModelLine:
-    """One kind of model: what it is for and how well it does."""
+    """One kind of model: its purpose and its accuracy."""
 
     title: str
     purpose: str
@@ -64,7 +67,7 @@ class ModelLine:
 
 @dataclass(frozen=True)
 class GlossaryTerms:
-    """What things are called in one kind of study."""
+    """The terms of one kind of study."""
 
     example: str
     examples: str
@@ -80,6 +83,30 @@ TERMS = {
         "sentence pair", "pairs", "output word", "output words", "token accuracy", "output word"
     ),
 }
+
+
+def render_study(run: RunDirectory) -> str:
+    """The page as text."""
+    run.config()
+    result = run.result()
+    payload = study_payload(run, result, study_page_data(run, result))
+    command, about_command = rerun(run)
+    return fill_training_page(
+        "page.html.j2",
+        payload,
+        result=result,
+        decisions=result.data.get("decisions"),
+        agreements=agreement_lines(result),
+        terms=terms(result),
+        alignment=alignment_sentences(result),
+        has_paper=bool(payload.content["paper"]),
+        models=model_lines(result),
+        data_facts=data_facts(result),
+        training_facts=training_facts(run, result),
+        provenance=provenance(run, result),
+        command=command,
+        about_command=about_command,
+    )
 
 
 def terms(result: StudyResult) -> GlossaryTerms:
@@ -101,7 +128,7 @@ def model_lines(result: StudyResult) -> list[ModelLine]:
     lines = []
     for kind in dict.fromkeys(model.kind for model in result.models):
         models = [model for model in result.models if model.kind == kind]
-        best = [percent(best_accuracy(model)) for model in models]
+        best = [percent(model.best_accuracy) for model in models]
         at = [f"{model.best_step:,}" for model in models]
         bleu = [f"{model.bleu[model.steps.index(model.best_step)]:.1f}" for model in models if model.bleu]
         fitted = kind == "lexicon" or all(len(model.steps) == 1 for model in models)
@@ -118,13 +145,13 @@ def model_lines(result: StudyResult) -> list[ModelLine]:
 
 
 def alignment_sentences(result: StudyResult) -> list[str]:
-    """What the alignment error rates say; nothing where there is no gold."""
-    found = result.alignment
-    if found is None:
+    """The alignment error rates in words; nothing where there are no gold alignments."""
+    errors = result.alignment
+    if errors is None:
         return []
-    learned = _compared(found.trained, found.untrained)
-    counted = _compared(found.trained, found.model_1)
-    placed = _compared(found.trained, found.diagonal)
+    learned = _compared(errors.trained, errors.untrained)
+    counted = _compared(errors.trained, errors.model_1)
+    placed = _compared(errors.trained, errors.diagonal)
     course = {
         "lower": "So training has brought attention nearer to the gold alignment, though nobody showed it one",
         "higher": "So training has led attention away from the gold alignment",
@@ -133,20 +160,20 @@ def alignment_sentences(result: StudyResult) -> list[str]:
     than = {"lower": "better than", "higher": "worse than", "open": "not shown to differ from"}
     return [
         f"The alignment error rate (AER) of linking every word to the source word where attention is highest is "
-        f"{with_interval(found.trained)} after training, {with_interval(found.untrained)} before, and "
-        f"{percent(found.chance)} by chance.",
+        f"{with_interval(errors.trained)} after training, {with_interval(errors.untrained)} before, and "
+        f"{percent(errors.chance)} by chance.",
         f"{course[learned]}. Its links are {than[counted]} those of IBM Model 1, which only counts words, "
         f"and {than[placed]} those of position alone.",
     ]
 
 
 def _compared(one: Estimate, other: Estimate) -> str:
-    """Which of two error rates is lower, where their intervals do not meet."""
+    """Whether the first of two error rates is lower or higher; open where their intervals overlap."""
     return "lower" if one.high < other.low else "higher" if one.low > other.high else "open"
 
 
 def data_facts(result: StudyResult) -> list[tuple[str, str]]:
-    """The corpus in pairs of word and value."""
+    """Facts about the corpus: name and value."""
     data, translating = result.data, result.task == "translation"
     length = f"{data['median_length']:,.0f} tokens, the two ends included"
     facts = [
@@ -168,7 +195,7 @@ def data_facts(result: StudyResult) -> list[tuple[str, str]]:
 
 
 def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
-    """Architecture, budget and seeds in pairs of word and value."""
+    """Architecture, budget and seeds: name and value."""
     config = run.config()
     train = config.train
     parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
@@ -185,14 +212,14 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
 
 
 def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
-    """Where, when and with what, from the manifest; the digests alone where there is none yet."""
+    """Time, machine and versions from the manifest; only the digests where there is none yet."""
     facts = [("settings", result.config_digest), ("data", result.data["digest"])]
     if not run.manifest_path.exists():
         return facts
     manifest = run.manifest()
     machine = manifest.get("machine") or {}
     versions = manifest.get("versions") or {}
-    found: list[tuple[str, Any]] = [
+    recorded: list[tuple[str, Any]] = [
         ("finished", manifest.get("finished")),
         ("took", duration(manifest["seconds"]) if manifest.get("seconds") is not None else None),
         ("machine", f"{machine['system']}, {machine['cores']} cores" if machine else None),
@@ -200,11 +227,11 @@ def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
         ("commit", manifest.get("commit")),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
-    return [*((name, str(value)) for name, value in found if value), *facts]
+    return [*((name, str(value)) for name, value in recorded if value), *facts]
 
 
 def rerun(run: RunDirectory) -> tuple[str | None, str]:
-    """The command that makes this study again, where one can; and a sentence about it."""
+    """The command that repeats this study, where there is one, and a sentence about it."""
     config = run.config()
     manifest = run.manifest()
     if command := manifest.get("command"):
@@ -256,27 +283,17 @@ def _agreement_line(
     )
 
 
-def with_interval(estimate: Estimate) -> str:
-    """A share in percent, and its interval in brackets where it has one.
-
-    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
-    '54.0\xa0% (51–57)'
-    """
-    value, ends = percent(estimate.value), interval(estimate)
-    return value if ends == NONE else f"{value} ({ends})"
-
-
 def _printed(value: float | None) -> str:
     return NONE if value is None else percent(value / 100)
 
 
 def _command(config: StudyConfig) -> list[str] | None:
-    """`heedful study …` with the options that differ from the budget's preset, or None where options cannot say it."""
+    """`heedful study …` with the options that differ from the budget's preset; None where options cannot express it."""
     preset = study_preset(config.data, config.budget, config.task)
     columns = {name: getattr(config, name) for name in ("target", "text", "label", "validation", "test", "lower")}
     train = preset.train.changed(steps=config.train.steps, learning_rate=config.train.learning_rate)
-    asked = replace(preset, **columns, seeds=config.seeds, train=train, max_length=config.max_length)
-    if digest(asked) != digest(config) or config.seeds != tuple(range(len(config.seeds))):
+    expressed = replace(preset, **columns, seeds=config.seeds, train=train, max_length=config.max_length)
+    if digest(expressed) != digest(config) or config.seeds != tuple(range(len(config.seeds))):
         return None
     options: list[tuple[str, Any, Any]] = [
         ("--steps", config.train.steps, preset.train.steps),

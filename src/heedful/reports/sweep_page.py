@@ -10,11 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from markupsafe import Markup
-
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, dots_svg, shade, shaded_style
-from heedful.reports.formatting import NONE, percent, symbol
-from heedful.reports.html import assets, filled
+from heedful.html import symbol
+from heedful.reports.charts import (
+    STEPS,
+    ChartLine,
+    ChartMark,
+    ChartScale,
+    Picture,
+    ShadedCell,
+    dots_svg,
+    shade,
+    shaded_style,
+)
+from heedful.reports.formatting import NONE, percent
+from heedful.reports.html import assets, fill
 from heedful.storage.atomic_files import write_text
 from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 
@@ -22,29 +31,13 @@ _WIDEST = 17  # letters of a name that fit before a picture's scale
 
 
 @dataclass(frozen=True)
-class Multiple:
-    """One picture of several on one scale."""
-
-    title: str
-    svg: Markup
-
-
-@dataclass(frozen=True)
 class Measure:
-    """A figure over the whole grid: its small multiples."""
+    """A figure in all studies: small multiples on one scale."""
 
     anchor: str
     name: str
     about: str
-    multiples: tuple[Multiple, ...]
-
-
-@dataclass(frozen=True)
-class Shaded:
-    """A cell of the table of studies."""
-
-    text: str
-    shade: str
+    multiples: tuple[Picture, ...]
 
 
 @dataclass(frozen=True)
@@ -53,11 +46,11 @@ class StudyLine:
 
     place: tuple[str, ...]
     link: str
-    cells: tuple[Shaded, ...]
+    cells: tuple[ShadedCell, ...]
 
 
 def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None) -> Path:
-    """Write the page of the sweep in that folder, whole or not at all, and say where it is."""
+    """Write the page of the sweep in that folder; returns its path."""
     target = out or folder / "report.html"
     write_text(target, render_sweep(result, folder.resolve().name))
     return target
@@ -68,7 +61,7 @@ def render_sweep(result: SweepResult, name: str) -> str:
     keys = result.figure_keys()
     own = [key for key in keys if not key.endswith(" cross")]
     measures = [_measure(result, key) for key in keys]
-    return filled(
+    return fill(
         "sweep.html.j2",
         {"name": name},
         style=f"{shaded_style()}\n{assets('sweep.css')}",
@@ -118,8 +111,11 @@ def _measure(result: SweepResult, key: str) -> Measure:
         name=_written(key),
         about=about,
         multiples=tuple(
-            Multiple(title, dots_svg(title or _written(key), group, scale, references=_chance(groups[title], scale)))
-            for title, group in lines.items()
+            Picture(
+                f"{_anchor(key)}-{i}",
+                dots_svg(title or _written(key), group, scale, references=_chance(groups[title], scale)),
+            )
+            for i, (title, group) in enumerate(lines.items(), 1)
         ),
     )
 
@@ -153,11 +149,11 @@ def _rows(result: SweepResult, keys: Sequence[str]) -> list[StudyLine]:
     ]
 
 
-def _shaded(figure: SweepFigure | None, least: float, most: float) -> Shaded:
+def _shaded(figure: SweepFigure | None, least: float, most: float) -> ShadedCell:
     if figure is None or math.isnan(figure.estimate.value):
-        return Shaded(NONE, "")
+        return ShadedCell(NONE, "")
     value = figure.estimate.value
-    return Shaded(percent(value), shade(value - least, most - least, "p"))
+    return ShadedCell(percent(value), shade(value - least, most - least, "p"))
 
 
 def _ends(result: SweepResult, key: str) -> tuple[float, float]:
@@ -168,12 +164,12 @@ def _ends(result: SweepResult, key: str) -> tuple[float, float]:
 
 
 def _place(result: SweepResult, study: SweepStudy) -> str:
-    said = ", ".join(f"{axis.name} {word}" for axis, word in zip(result.axes, study.place, strict=True))
-    return said or study.folder
+    values = ", ".join(f"{axis.name} {word}" for axis, word in zip(result.axes, study.place, strict=True))
+    return values or study.folder
 
 
 def _written(key: str) -> str:
-    """A figure's name as people read it.
+    """The name of a figure with the papers' letters.
 
     >>> _written("A(alpha,beta_uf) own"), _written("accuracy")
     ('A(α, β^uf) own', 'accuracy')

@@ -1,50 +1,63 @@
-"""Results in a terminal: one table, one verdict, where the page is."""
+"""Results of all commands in a terminal."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from heedful.attribution.attention_maps import EVERYWHERE, RANDOM
-from heedful.audits.result import AuditResult
+from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
-from heedful.papers.results import Result
-from heedful.preflights.preflight import Preflight
-from heedful.reports.audit_sections import Scores
 from heedful.reports.formatting import (
-    ANSWERS,
     MODEL_TITLES,
     NONE,
     decimal,
     duration,
     ends,
+    estimate_text,
     interval,
     percent,
     quantity_name,
-    symbol,
     with_ends,
 )
 from heedful.reports.paper_tables import one_line, plain_cell
-from heedful.runs.index import RunList
-from heedful.runs.query import Answer
 from heedful.storage.serialization import to_toml
 from heedful.storage.tables import cell
-from heedful.studies.dry_run import StudyPlan
-from heedful.studies.result import StudyResult
-from heedful.sweeps.result import SweepResult, SweepStudy
+
+if TYPE_CHECKING:  # a command imports only the results that it prints
+    from heedful.audits.result import AuditResult
+    from heedful.papers.claims import LedgerEntry
+    from heedful.papers.results import Result
+    from heedful.preflights.preflight import Preflight
+    from heedful.reports.audit_sections import Scores
+    from heedful.runs.index import RunList
+    from heedful.runs.query import Answer
+    from heedful.studies.dry_run import StudyPlan
+    from heedful.studies.result import StudyResult, Verdict
+    from heedful.sweeps.result import SweepResult, SweepStudy
+
+MOST = 200  # rows of an answer that a terminal shows
+_WIDE = 110  # letters in a line of a terminal that has room for the subject of a run
+_SWEEP_FIGURES = ("accuracy", "entropy", "A(alpha,beta) own", "A(alpha,beta_uf) own", "A(delta,beta_uf) own")
+_STATES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "red", "broken off": "yellow"}
+_CLAIMS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
 
 
-def print_study(result: StudyResult, report: Path) -> None:
+def print_study(result: "StudyResult", report: Path) -> None:
     """The agreements beside chance, the verdict, and the path of the report."""
     console = _console()
-    title = f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     translating = any(row.xi_bleu is not None for row in result.agreements)
-    for column in ("agreement", "whose", "%", "95 %", "random", "shuffle", "ξ", *(["ξ BLEU"] if translating else [])):
-        table.add_column(column, justify="left" if column in ("agreement", "whose") else "right", no_wrap=True)
+    table = _table(
+        *("agreement", "whose"),
+        *("%", "95 %", "random", "shuffle", "ξ", *(["ξ BLEU"] if translating else [])),
+        title=f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}",
+        left=2,
+    )
     for row in result.agreements:
         table.add_row(
             symbol(row.name),
@@ -52,20 +65,17 @@ def print_study(result: StudyResult, report: Path) -> None:
             f"{row.estimate.value:.1%}",
             _interval(row.estimate),
             f"{row.random:.1%}",
-            f"{row.shuffle.value:.1%}" if row.shuffle.n else "–",
+            f"{row.shuffle.value:.1%}" if row.shuffle.n else NONE,
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
             *([f"{row.xi_bleu:.1f}"] if row.xi_bleu is not None else []),
         )
     console.print(table)
     console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
     _print_translation(console, result)
-    for question in result.verdict.questions:
-        console.print(f"  {ANSWERS[question.answer]} {question.question}")
-    console.print(result.verdict.sentence, style="bold")
-    console.print(f"report: {report}", soft_wrap=True)
+    _print_verdict(console, result.verdict, report)
 
 
-def _print_translation(console: Console, result: StudyResult) -> None:
+def _print_translation(console: Console, result: "StudyResult") -> None:
     """BLEU and alignment error, where there are any."""
     final = [
         f"{MODEL_TITLES[kind]} {' · '.join(f'{m.bleu[-1]:.1f}' for m in models)}"
@@ -74,72 +84,78 @@ def _print_translation(console: Console, result: StudyResult) -> None:
     ]
     if final:
         console.print(f"BLEU at the end, by seed: {'; '.join(final)}")
-    if (found := result.alignment) is not None:
+    if (errors := result.alignment) is not None:
         console.print(
-            f"alignment error of attention: {found.trained.value:.1%} ({_interval(found.trained)}), "
-            f"untrained {found.untrained.value:.1%}, chance {found.chance:.1%}; "
-            f"α^IBM {found.counting.value:.1%}, IBM Model 1 {found.model_1.value:.1%}, "
-            f"position alone {found.diagonal.value:.1%}"
+            f"alignment error of attention: {errors.trained.value:.1%} ({_interval(errors.trained)}), "
+            f"untrained {errors.untrained.value:.1%}, chance {errors.chance:.1%}; "
+            f"α^IBM {errors.counting.value:.1%}, IBM Model 1 {errors.model_1.value:.1%}, "
+            f"position alone {errors.diagonal.value:.1%}"
         )
 
 
-def print_preflight(result: Preflight) -> None:
-    """The verdict, the statistic beside its null, and the telling words."""
+def _print_verdict(console: Console, verdict: "Verdict", report: Path) -> None:
+    """Each question after its answer, the sentence, and the path of the report."""
+    answers = Table.grid(padding=(0, 1))
+    answers.add_column(min_width=len("unclear"))
+    for question in verdict.questions:
+        answers.add_row(question.answer, question.question)
+    console.print(Padding(answers, (0, 0, 0, 2), expand=False))
+    console.print(verdict.sentence, style="bold")
+    console.print(f"report: {report}", soft_wrap=True)
+
+
+def print_preflight(result: "Preflight") -> None:
+    """The verdict with its sentence, then the words that go with each output."""
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
-    told = [each for each in result.outputs if each.most or each.least]
+    outputs = [each for each in result.outputs if each.most or each.least]
     table = Table(show_header=True)
     for column in ("output", "words that speak for it", "words that speak against it"):
         table.add_column(column)
-    for each in told[:12]:
+    for each in outputs[:12]:
         table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
-    console.print(table if told else "no word speaks for an output or against it")
-    if result.alignment is not None:
-        counted = result.alignment
+    console.print(table if outputs else "no word speaks for an output or against it")
+    if (errors := result.alignment) is not None:
         console.print(
-            f"alignment error of counts alone: {counted.counting.value:.1%} (α^IBM), {counted.model_1.value:.1%} "
-            f"(five iterations of Model 1), {counted.diagonal.value:.1%} (position alone)"
+            f"alignment error of counts alone: {errors.counting.value:.1%} (α^IBM), {errors.model_1.value:.1%} "
+            f"(five iterations of Model 1), {errors.diagonal.value:.1%} (position alone)"
         )
     for decision in result.decisions:
         console.print(f"  {decision}", style="dim")
 
 
-def print_result(result: Result) -> None:
+def print_result(result: "Result") -> None:
     """A paper's tables, measured beside published, and the notes under them."""
     console = _console()
     console.print(Text.assemble((result.title, "bold"), f" ({result.budget}, {result.seconds:.0f} s)"))
-    for found in result.finding.tables:
-        table = Table(
-            title=found.title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False
-        )
-        table.add_column("")
-        for column in found.columns:
-            table.add_column(column, justify="right")
-        for row in found.rows:
+    for measured in result.finding.tables:
+        table = _table("", *measured.columns, title=measured.title, no_wrap=False)
+        for row in measured.rows:
             table.add_row(row.name, *(plain_cell(cell) for cell in row.cells))
         console.print(table)
     for note in result.finding.notes:
         console.print(f"  {note}", style="dim")
 
 
-def _console() -> Console:
-    """Words of the data are words, whatever brackets and colons they have."""
-    return Console(markup=False, emoji=False, highlight=False)
+def print_claims(entries: "Sequence[LedgerEntry]") -> None:
+    """Each claim of the ledger with its verdict; below it the measured and the expected value."""
+    console = Console(highlight=False)
+    for entry in entries:
+        verdict = f"[{_CLAIMS[entry.verdict]}]{entry.verdict:<12}[/]"
+        console.print(f"[bold]{entry.claim.id:<4}[/bold]{verdict} {escape(entry.claim.sentence)}")
+        for condition, estimate in zip(entry.claim.conditions, entry.measured, strict=True):
+            line = f"{estimate_text(estimate)}   expected {condition}   ({condition.experiment}, {entry.budget})"
+            console.print(f"                 {escape(line)}", style="dim", soft_wrap=True)
+    counts = ", ".join(f"{sum(e.verdict == verdict for e in entries)} {verdict}" for verdict in _CLAIMS)
+    console.print(f"{len(entries)} claims: {counts}")
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{100 * estimate.low:.1f} – {100 * estimate.high:.1f}"
-
-
-def print_plan(plan: StudyPlan) -> None:
+def print_plan(plan: "StudyPlan") -> None:
     """The resolved settings, then the models, as comments: all of it is TOML that `--config` takes."""
     print(to_toml(plan.config))
-    console = Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for column in ("model", "steps", "evaluations", "time", "disk"):
-        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
+    console, table = Console(highlight=False), _table("model", "steps", "evaluations", "time", "disk")
     for model in plan.models:
-        steps = f"{model.steps:,}" if model.steps else "–"
+        steps = f"{model.steps:,}" if model.steps else NONE
         table.add_row(model.name, steps, str(model.evaluations), duration(model.seconds), size(model.disk))
     with console.capture() as drawn:
         console.print(table)
@@ -155,7 +171,7 @@ def print_plan(plan: StudyPlan) -> None:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them.
+    """Bytes in the largest unit that leaves 1 or more.
 
     >>> size(900), size(61_300_000)
     ('900 B', '61.3 MB')
@@ -166,9 +182,12 @@ def size(count: int) -> str:
     return f"{count:.0f} B"
 
 
-def print_audit(result: AuditResult, report: Path) -> None:
+def print_audit(result: "AuditResult", report: Path) -> None:
     """τ beside a random model's, erasure, movement, the verdict, and the path of the report."""
-    console, scores = Console(markup=False, emoji=False, highlight=False), Scores(result)
+    from heedful.attribution.attention_maps import RANDOM
+    from heedful.reports.audit_sections import Scores
+
+    console, scores = _console(), Scores(result)
     read = f"{result.texts:,} texts, {result.passages:,} predictions"
     cut = f", {result.cut:,} of them of texts that were cut" if result.cut else ""
     right = (
@@ -180,46 +199,37 @@ def print_audit(result: AuditResult, report: Path) -> None:
         console.print(_tau(scores))
     for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "auprc")):
         if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
-            console.print(_orders(scores, *quantities))
-    for line in _lines(scores, "label" if result.labels else "word"):
+            console.print(_orders(scores, (scores.headline, *scores.importances, RANDOM), quantities))
+    for line in _audit_lines(scores, "label" if result.labels else "word"):
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
-    console.print(Padding(_answers(result), (0, 0, 0, 2), expand=False))
-    console.print(result.verdict.sentence, style="bold")
-    console.print(f"report: {report}", soft_wrap=True)
+    _print_verdict(console, result.verdict, report)
 
 
-def _tau(scores: Scores) -> Table:
+def _tau(scores: "Scores") -> Table:
     """The headline map against every importance."""
     table = _table(f"attention ({scores.headline}) with", "τ", "95 %", "random", "top word", "shuffled")
     for against in scores.importances:
-        tau = scores.score("tau", scores.headline, against)
-        random, agreement, shuffled = (
+        tau, random, agreement, shuffled = (
             scores.score(quantity, scores.headline, against)
-            for quantity in ("random tau", "agreement", "shuffled agreement")
+            for quantity in ("tau", "random tau", "agreement", "shuffled agreement")
         )
         table.add_row(against, _value(tau), ends(tau, 2), _value(random), _share(agreement), _share(shuffled))
     return table
 
 
-def _orders(scores: Scores, *quantities: str) -> Table:
-    """What the words that come first by each account are good for."""
+def _orders(scores: "Scores", names: Sequence[str], quantities: Sequence[str]) -> Table:
+    """Scores of the words that come first in each order."""
     table = _table("words ordered by", *map(quantity_name, quantities))
-    for name in (scores.headline, *scores.importances, RANDOM):
+    for name in names:
         if scores.score(quantities[0], name) is not None:
             table.add_row(name, *(with_ends(scores.score(quantity, name), 2) for quantity in quantities))
     return table
 
 
-def _answers(result: AuditResult) -> Table:
-    """Each question after its answer."""
-    table = Table.grid(padding=(0, 1))
-    for question in result.verdict.questions:
-        table.add_row(ANSWERS[question.answer].strip(), question.question)
-    return table
+def _audit_lines(scores: "Scores", output: str) -> list[str]:
+    """Scores that fit into a sentence; output: what a prediction is."""
+    from heedful.attribution.attention_maps import EVERYWHERE, RANDOM
 
-
-def _lines(scores: Scores, output: str) -> list[str]:
-    """What fits into a sentence; output: what a prediction is."""
     first = scores.importances[:1]
     taus = [(name, scores.score("tau", name, against)) for against in first for name in scores.maps]
     by_map = ", ".join(f"{name} {_value(tau)}" for name, tau in taus)
@@ -239,12 +249,90 @@ def _lines(scores: Scores, output: str) -> list[str]:
     return lines
 
 
-def _table(first: str, *others: str) -> Table:
+def print_runs(listing: "RunList") -> None:
+    """One line a run: when, where, what, its state and its main figures."""
+    console = _console()
+    wide = console.width >= _WIDE
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for column in others:
-        table.add_column(column, justify="right", no_wrap=True)
+    for name in ("when (UTC)", "kind", "state", "run", *(["what"] if wide else []), "accuracy", "A(α, β)", "took"):
+        number = name in ("accuracy", "A(α, β)", "took")
+        table.add_column(
+            name, justify="right" if number else "left", no_wrap=name not in ("run", "what"), overflow="fold"
+        )
+    for run in listing.runs:
+        table.add_row(
+            run.when[:16].replace("T", " "),
+            run.kind,
+            Text(run.state, style=_STATES[run.state]),
+            Text(run.run),
+            *([Text(run.what)] if wide else []),
+            percent(run.accuracy) if run.accuracy is not None else "",
+            percent(run.agreement) if run.agreement is not None else "",
+            duration(run.seconds) if run.seconds is not None else "",
+        )
+    console.print(table)
+    for run in listing.runs:
+        if run.state in ("damaged", "broken off", "running", "failed") and run.said:
+            console.print(Text(f"{run.state}: {run.run}: {run.said}"), soft_wrap=True)
+    count = f"{len(listing.runs):,} run{'' if len(listing.runs) == 1 else 's'}"
+    console.print(f"{count} below {listing.folder}", soft_wrap=True)
+
+
+def print_answer(answer: "Answer") -> None:
+    """The rows of an answer, at most `MOST`."""
+    console, table = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    rows = answer.table.slice(0, MOST)
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        values = [value for value in column.to_pylist() if value is not None]
+        numeric = bool(values) and all(isinstance(value, int | float) for value in values)
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        table.add_row(*(Text(_short(cell(value))) for value in row))
+    console.print(table)
+    rest = f", of which {MOST} are shown; --format csv has all" if answer.table.num_rows > MOST else ""
+    count = f"{answer.table.num_rows:,} row{'' if answer.table.num_rows == 1 else 's'}"
+    console.print(f"{count}{rest}", highlight=False)
+
+
+def print_sweep(result: "SweepResult", report: Path) -> None:
+    """Main figures of every study, the failures, and the path of the page."""
+    console = _console()
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for axis in result.axes:
+        table.add_column(Text(axis.name), overflow="fold")
+    keys = [key for key in _SWEEP_FIGURES if key in result.figure_keys()]
+    for key in keys:
+        table.add_column(symbol(key.removesuffix(" own")), justify="right", no_wrap=True)
+    for study in result.studies:
+        cells = [_figure(study, key) for key in keys] if study.state == "finished" else ["failed", *[""] * len(keys)]
+        table.add_row(*(Text(word) for word in study.place), *cells[: len(keys)])
+    console.print(table)
+    for study in result.failed:
+        line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
+        console.print(Text(line, style="red"), soft_wrap=True)
+    done = len(result.studies) - len(result.failed)
+    console.print(f"{done} of {len(result.studies)} studies finished")
+    console.print(f"report: {report}", soft_wrap=True)
+
+
+def _console() -> Console:
+    """A console that prints words of the data as they are, whatever brackets and colons they have."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def _table(*columns: str, title: str | None = None, left: int = 1, no_wrap: bool = True) -> Table:
+    """An empty table whose first columns are words, on the left, and the others numbers, which may wrap or not."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for k, column in enumerate(columns):
+        if k < left:
+            table.add_column(column, overflow="fold" if no_wrap else "ellipsis")
+        else:
+            table.add_column(column, justify="right", no_wrap=no_wrap)
     return table
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{100 * estimate.low:.1f} – {100 * estimate.high:.1f}"
 
 
 def _value(estimate: Estimate | None) -> str:
@@ -255,83 +343,10 @@ def _share(estimate: Estimate | None) -> str:
     return NONE if estimate is None else percent(estimate.value)
 
 
-MOST = 200  # rows of an answer that a terminal shows
-_WIDE = 110  # letters in a line of a terminal that has room for what a run is of
-_STYLES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "red", "broken off": "yellow"}
-
-
-def print_runs(found: RunList) -> None:
-    """One line a run: when, where, what, its state and its main figures."""
-    console = Console(markup=False, emoji=False, highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    wide = console.width >= _WIDE
-    for name in ("when (UTC)", "kind", "state", "run", *(["what"] if wide else []), "accuracy", "A(α, β)", "took"):
-        number = name in ("accuracy", "A(α, β)", "took")
-        whole = name not in ("run", "what")
-        table.add_column(name, justify="right" if number else "left", no_wrap=whole, overflow="fold")
-    for run in found.runs:
-        table.add_row(
-            run.when[:16].replace("T", " "),
-            run.kind,
-            Text(run.state, style=_STYLES[run.state]),
-            Text(run.run),
-            *([Text(run.what)] if wide else []),
-            percent(run.accuracy) if run.accuracy is not None else "",
-            percent(run.agreement) if run.agreement is not None else "",
-            duration(run.seconds) if run.seconds is not None else "",
-        )
-    console.print(table)
-    for run in found.runs:
-        if run.state in ("damaged", "broken off", "running", "failed") and run.said:
-            console.print(Text(f"{run.state}: {run.run}: {run.said}"), soft_wrap=True)
-    count = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'}"
-    console.print(f"{count} below {found.folder}", soft_wrap=True)
-
-
-def print_answer(answer: Answer) -> None:
-    """The rows of an answer, as many as a terminal bears."""
-    console, table = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    shown = answer.table.slice(0, MOST)
-    for name, column in zip(shown.column_names, shown.columns, strict=True):
-        values = [value for value in column.to_pylist() if value is not None]
-        numeric = bool(values) and all(isinstance(value, int | float) for value in values)
-        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
-    for row in zip(*(column.to_pylist() for column in shown.columns), strict=True):
-        table.add_row(*(Text(_short(cell(value))) for value in row))
-    console.print(table)
-    rest = f", of which {MOST} are shown; --format csv has all" if answer.table.num_rows > MOST else ""
-    count = f"{answer.table.num_rows:,} row{'' if answer.table.num_rows == 1 else 's'}"
-    console.print(f"{count}{rest}", highlight=False)
+def _figure(study: "SweepStudy", key: str) -> str:
+    figure = study.figure(key)
+    return NONE if figure is None else percent(figure.estimate.value)
 
 
 def _short(text: str, most: int = 120) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-SHOWN = ("accuracy", "entropy", "A(alpha,beta) own", "A(alpha,beta_uf) own", "A(delta,beta_uf) own")
-
-
-def print_sweep(result: SweepResult, report: Path) -> None:
-    """Main figures of every study, the failures, and the path of the page."""
-    console = Console(markup=False, emoji=False, highlight=False)
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for axis in result.axes:
-        table.add_column(Text(axis.name), overflow="fold")
-    keys = [key for key in SHOWN if key in result.figure_keys()]
-    for key in keys:
-        table.add_column(symbol(key.removesuffix(" own")), justify="right", no_wrap=True)
-    for study in result.studies:
-        cells = [_cell(study, key) for key in keys] if study.state == "finished" else ["failed", *[""] * len(keys)]
-        table.add_row(*(Text(word) for word in study.place), *cells[: len(keys)])
-    console.print(table)
-    for study in result.failed:
-        said = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
-        console.print(Text(said, style="red"), soft_wrap=True)
-    done = len(result.studies) - len(result.failed)
-    console.print(f"{done} of {len(result.studies)} studies finished")
-    console.print(f"report: {report}", soft_wrap=True)
-
-
-def _cell(study: SweepStudy, key: str) -> str:
-    figure = study.figure(key)
-    return NONE if figure is None else percent(figure.estimate.value)

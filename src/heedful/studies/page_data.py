@@ -1,0 +1,344 @@
+"""What a study's page shows besides its result: example texts as each model saw them, and words over training.
+
+Computed from the traces when a page is written, and never stored. `reports` only encodes and formats it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.data.ragged import Ids, Ragged
+from heedful.data.subwords import EncodedPairs
+from heedful.data.vocabulary import EncodedSplit
+from heedful.metrics.agreement import agreement
+from heedful.metrics.alignment import attention_between_words, links_from_attention
+from heedful.models.lexicon import count_table
+from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
+from heedful.studies.result import StudyResult
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory
+from heedful.tracing.store import Trace
+
+RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
+MOST_TEXTS, FEWEST_TEXTS = 200, 12
+MOST_PAIRS, FEWEST_PAIRS = 150, 8
+LARGEST_TEXTS = 3_500_000  # bytes of embedded values, so that a page stays under 5 MB even if nothing compresses
+LARGEST_PAIRS = 2_000_000  # likewise 3 MB
+POSSIBLE, SURE = 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class PageModel:
+    """A model on a page and the steps at which it is shown; run_name: its run's, on a page of several runs."""
+
+    name: str
+    kind: str
+    seed: int
+    steps: tuple[int, ...]
+    trace: Trace
+    run_name: str = ""
+
+    @property
+    def attends(self) -> bool:
+        """Whether its attention is learned; a uniform twin's is not."""
+        return self.kind != "uniform"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """What one model saw in some rows of its trace, step by step; a row is a text or an output word.
+
+    alpha is empty where attention is not learned. prediction, log_odds: (steps, rows).
+    """
+
+    name: str
+    alpha: tuple[Ragged, ...]
+    beta_logit: tuple[Ragged, ...]
+    delta: tuple[Ragged, ...]
+    prediction: NDArray[np.int32]
+    log_odds: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, model: PageModel, rows: NDArray[np.int64]) -> "ModelView":
+        """Read those rows at every step of the model."""
+        trace, steps = model.trace, model.steps
+        alpha, beta_logit, delta = (
+            tuple(trace.quantity(name, step).rows(rows) for step in steps) if name != "alpha" or model.attends else ()
+            for name in ("alpha", "beta_logit", "delta")
+        )
+        prediction = np.stack([trace.prediction(step)[rows] for step in steps])
+        log_odds = np.stack([trace.log_odds(step)[rows] for step in steps])
+        return cls(model.name, alpha, beta_logit, delta, prediction, log_odds)
+
+    def higher(self) -> NDArray[np.int64]:
+        """How many positions of each row have a higher β than the one of highest α (snell2021, Eq. 10)."""
+        counts = []
+        for alpha, beta in zip(self.alpha, self.beta_logit, strict=True):
+            chosen = beta.values[alpha.offsets[:-1] + top(alpha)]
+            higher = beta.values > np.repeat(chosen, beta.lengths)
+            counts.append(np.add.reduceat(higher, beta.offsets[:-1], dtype=np.int64))
+        return np.stack(counts)
+
+    def moved(self) -> NDArray[np.float64]:
+        """How far the attention of each row moved over the steps: the sum of total variation distances."""
+        alpha = np.stack([rows.values for rows in self.alpha]).astype(np.float64)
+        moved: NDArray[np.float64] = np.abs(np.diff(alpha, axis=0)).sum(axis=0) / 2
+        return np.asarray(np.add.reduceat(moved, self.alpha[0].offsets[:-1]), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class TextExamples:
+    """The texts that a page shows, by their numbers in a split; counted: α^IBM of each, where there is one."""
+
+    split: EncodedSplit
+    index: NDArray[np.int64]
+    views: tuple[ModelView, ...]
+    counted: Ragged | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PairExamples:
+    """The sentence pairs that a page shows: their numbers in a split, their rows in a trace, both sides as ids.
+
+    counted: α^IBM of the count table, then of the last iteration of IBM Model 1. gold: `SURE`, `POSSIBLE` or 0 for
+    each cell, where there are gold alignments. errors: the alignment error of each pair, (steps, pairs), by model.
+    """
+
+    split: EncodedPairs
+    index: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    source: Ids
+    outputs: Ids
+    views: tuple[ModelView, ...] = ()
+    counted: tuple[Ragged, ...] = ()
+    gold: NDArray[np.uint8] | None = None
+    errors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPageData:
+    """models and words: of each run. examples: None where the runs were not evaluated on the same texts."""
+
+    models: tuple[tuple[PageModel, ...], ...]
+    examples: TextExamples | PairExamples | None
+    words: tuple[AttendedWords | TranslatedWords, ...]
+
+
+def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
+    """Data of a study's page: two seeds of the standard model, and the first seed's twins as far as there are any."""
+    first, second = result.seeds[:2]
+    specs = [ModelSpec("standard", first), ModelSpec("standard", second)]
+    models = _page_models(run, result, specs + [ModelSpec(kind, first) for kind in RECORDED[1:]])
+    return StudyPageData((models,), _examples(run, models), (_words(run, result, models[0].steps),))
+
+
+def comparison_page_data(studies: Sequence[tuple[str, RunDirectory, StudyResult]]) -> StudyPageData:
+    """Data of a page of several studies: the first seed's standard model of each and its uniform twin."""
+    models = tuple(
+        _page_models(run, result, [ModelSpec(kind, result.seeds[0]) for kind in RECORDED[:2]], name)
+        for name, run, result in studies
+    )
+    if not _same_texts([run for _, run, _ in studies]):
+        return StudyPageData(models, None, ())
+    words = (_words(run, result, own[0].steps) for (_, run, result), own in zip(studies, models, strict=True))
+    return StudyPageData(models, _examples(studies[0][1], [model for own in models for model in own]), tuple(words))
+
+
+def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Ragged | None = None) -> TextExamples:
+    """Some texts as every model saw them; the first model decides which."""
+    index = choose_texts(models[0].trace, split.lengths, _bytes_per_position(models))
+    views = tuple(ModelView.of(model, index) for model in models)
+    return TextExamples(split, index, views, None if counted is None else counted.rows(index))
+
+
+def choose_texts(trace: Trace, lengths: NDArray[np.int64], bytes_per_position: int) -> NDArray[np.int64]:
+    """A varied set of texts, the same for the same run.
+
+    Texts are grouped into eight (right or wrong at the end; changed its prediction or not; α agrees with β or not) and
+    taken from each group in turn, so that rare cases are shown too. As many as fit into `LARGEST_TEXTS` bytes, but at
+    least `FEWEST_TEXTS`.
+    """
+    last = trace.steps[-1]
+    predictions = np.stack([trace.prediction(step) for step in trace.steps])
+    settled = np.all(predictions == predictions[-1], axis=0)
+    agree = agreement(trace.quantity("alpha", last), trace.quantity("beta_logit", last)) > 0
+    chosen = in_turn(4 * trace.correct(last) + 2 * settled + agree)[:MOST_TEXTS]
+    size = np.cumsum(lengths[chosen]) * bytes_per_position
+    return chosen[: max(FEWEST_TEXTS, int(np.sum(size <= LARGEST_TEXTS)))]
+
+
+def choose_pairs(
+    trace: Trace, pairs: EncodedPairs, bytes_per_position: int, bytes_per_output: int
+) -> NDArray[np.int64]:
+    """A varied set of pairs, the same for the same run.
+
+    As for texts, pairs are grouped into eight (more or fewer words right at the end than in the middle pair; more or
+    fewer changed predictions; α agrees with β in more or fewer rows) and taken from each group in turn, as many as fit
+    into `LARGEST_PAIRS` bytes, but at least `FEWEST_PAIRS`.
+    """
+    example, last = trace.example(), trace.steps[-1]
+    predictions = np.stack([trace.prediction(step) for step in trace.steps])
+    changes = np.sum(predictions[1:] != predictions[:-1], axis=0)
+    agree = agreement(trace.quantity("alpha", last), trace.quantity("beta_logit", last))
+    right, changing, agreeing = (
+        means > np.median(means)
+        for means in (
+            np.bincount(example, weights=each) / np.bincount(example) for each in (trace.correct(last), changes, agree)
+        )
+    )
+    order = in_turn(4 * right + 2 * ~changing + agreeing)[:MOST_PAIRS]
+    rows = pairs.target.lengths[order] - 1
+    size = np.cumsum(rows * (pairs.source.lengths[order] * bytes_per_position + bytes_per_output))
+    return order[: max(FEWEST_PAIRS, int(np.sum(size <= LARGEST_PAIRS)))]
+
+
+def take_pairs(pairs: EncodedPairs, index: NDArray[np.int64]) -> PairExamples:
+    """The pairs of those numbers, without anything that a model saw in them."""
+    outputs = pairs.outputs
+    starts, lengths = outputs.offsets[index], outputs.lengths[index]
+    rows = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, lengths, strict=True)])
+    return PairExamples(pairs, index, rows, pairs.source.take(index), outputs.take(index))
+
+
+def in_turn(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All numbers, one from each group at a time, from the last group to the first; at random within each.
+
+    >>> in_turn(np.array([0, 0, 1]))[0]
+    np.int64(2)
+    """
+    order = np.random.default_rng(0).permutation(len(group))
+    turn = np.empty(len(group), dtype=np.int64)
+    for g in np.unique(group):
+        members = order[group[order] == g]
+        turn[members] = np.arange(len(members))
+    numbers: NDArray[np.int64] = np.lexsort((-group, turn))
+    return numbers
+
+
+def top(rows: Ragged) -> NDArray[np.int64]:
+    """The first highest position of each row.
+
+    >>> top(Ragged.of([[0.1, 0.9], [0.5, 0.5]]))
+    array([1, 0])
+    """
+    highest = np.maximum.reduceat(rows.values, rows.offsets[:-1])
+    at = np.flatnonzero(rows.values == np.repeat(highest, rows.lengths))
+    _, first = np.unique(rows.row_of[at], return_index=True)
+    positions: NDArray[np.int64] = at[first] - rows.offsets[:-1]
+    return positions
+
+
+def counted_attention(run: RunDirectory) -> Ragged:
+    """α^IBM of every validation text: what counting words with labels alone would attend to (snell2021, Eqs 16–19)."""
+
+    def as_pairs(split: EncodedSplit) -> tuple[Ids, Ids]:
+        labels = Ids(split.labels.astype(np.int32), np.arange(len(split) + 1))  # each an output of one word
+        return Ids(split.ids, split.offsets), labels
+
+    size, labels = len(run.vocabulary().words), len(run.data_summary()["labels"])
+    counts = count_table(*as_pairs(run.split("train")), source_size=size, target_size=labels)
+    return counts.lexicon().alpha(*as_pairs(run.split("validation")))
+
+
+def _page_models(
+    run: RunDirectory, result: StudyResult, specs: Sequence[ModelSpec], run_name: str = ""
+) -> tuple[PageModel, ...]:
+    """Those of the models that were trained, at the steps that all of them have."""
+    trained = {model.name: set(model.steps) for model in result.models}
+    there = [spec for spec in specs if spec.name in trained]
+    steps = tuple(sorted(set.intersection(*(trained[spec.name] for spec in there))))
+    prefix = f"{run_name}/" if run_name else ""
+    return tuple(
+        PageModel(f"{prefix}{spec.name}", spec.kind, spec.seed, steps, run.model(spec).trace(), run_name)
+        for spec in there
+    )
+
+
+def _examples(run: RunDirectory, models: Sequence[PageModel]) -> TextExamples | PairExamples:
+    if run.config().task == "translation":
+        return _pair_examples(run, models)
+    return text_examples(run.split("validation"), models, counted_attention(run))
+
+
+def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExamples:
+    split, lexicon = run.pairs("validation"), run.model(ModelSpec("lexicon", 0)).trace()
+    per_output = sum(len(model.steps) * (20 if model.attends else 16) for model in models)
+    chosen = take_pairs(split, choose_pairs(models[0].trace, split, _bytes_per_position(models), per_output))
+    views = tuple(ModelView.of(model, chosen.rows) for model in models)
+    counted = (lexicon.quantity("alpha", step).rows(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
+    gold, errors = None, {}
+    if split.alignments is not None:
+        gold = _gold_cells(split, chosen.index)
+        errors = {
+            view.name: np.stack([_alignment_errors(a, chosen) for a in view.alpha]) for view in views if view.alpha
+        }
+    return PairExamples(
+        split, chosen.index, chosen.rows, chosen.source, chosen.outputs, views, tuple(counted), gold, errors
+    )
+
+
+def _words(run: RunDirectory, result: StudyResult, steps: Sequence[int]) -> AttendedWords | TranslatedWords:
+    traces = [run.model(ModelSpec("standard", seed)).trace() for seed in result.seeds]
+    if result.task == "translation":
+        return translated_words(run.pairs("validation"), traces, run.model(ModelSpec("lexicon", 0)).trace(), steps)
+    return attended_words(run.split("validation"), traces, steps)
+
+
+def _bytes_per_position(models: Sequence[PageModel]) -> int:
+    """What a position takes on a page: α, β and Δ at every step, a byte each."""
+    return sum(len(model.steps) * (3 if model.attends else 2) for model in models)
+
+
+def _same_texts(runs: Sequence[RunDirectory]) -> bool:
+    """Whether all models of all runs were evaluated on the same validation texts, position by position."""
+    first, *others = runs
+    if first.config().task == "translation":
+        pairs, tokeniser = first.pairs("validation"), first.tokeniser()
+        return all(
+            run.tokeniser() == tokeniser
+            and np.array_equal(run.pairs("validation").source.values, pairs.source.values)
+            and np.array_equal(run.pairs("validation").target.values, pairs.target.values)
+            for run in others
+        )
+    split, words, labels = first.split("validation"), first.words(), first.data_summary()["labels"]
+    return all(
+        run.data_summary()["labels"] == labels
+        and run.words() == words
+        and np.array_equal(run.split("validation").offsets, split.offsets)
+        and np.array_equal(run.split("validation").labels, split.labels)
+        for run in others
+    )
+
+
+def _gold_cells(pairs: EncodedPairs, index: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """`SURE` or `POSSIBLE` for cells whose words gold links, 0 for all others; every part of a word counts."""
+    marks = []
+    for m in map(int, index):
+        source, target = _word_positions(pairs, m)
+        gold = (pairs.alignments or ())[m]
+        marks += [
+            SURE if (s, t) in gold.sure else POSSIBLE if (s, t) in gold.possible else 0 for t in target for s in source
+        ]
+    return np.array(marks, dtype=np.uint8)
+
+
+def _alignment_errors(alpha: Ragged, chosen: PairExamples) -> NDArray[np.float32]:
+    """The alignment error rate of each chosen pair, its target words linked to where α is highest (Och & Ney 2003)."""
+    errors = []
+    offsets = chosen.outputs.offsets.tolist()
+    for m, start, end in zip(chosen.index.tolist(), offsets[:-1], offsets[1:], strict=True):
+        source, target = _word_positions(chosen.split, m)
+        matrix = np.stack([alpha.row(r) for r in range(start, end)])
+        (links,) = links_from_attention([attention_between_words(matrix, source, target)])
+        gold = (chosen.split.alignments or ())[m]
+        hits, made = len(links & gold.sure) + len(links & gold.possible), len(links) + len(gold.sure)
+        errors.append(1 - hits / made if made else np.nan)
+    return np.array(errors, dtype=np.float32)
+
+
+def _word_positions(pairs: EncodedPairs, m: int) -> tuple[list[int], list[int]]:
+    """The word that each source position and each output of a pair is a part of; -1 at the ends."""
+    source = pairs.source_words[pairs.source.offsets[m] : pairs.source.offsets[m + 1]]
+    target = pairs.target_words[pairs.target.offsets[m] + 1 : pairs.target.offsets[m + 1]]
+    return source.tolist(), target.tolist()
