@@ -11,43 +11,43 @@ import time
 import pytest
 
 from heedful.errors import DiskFullError, RunError
-from heedful.storage.locks import LOCK, LockHolder, held, holder
+from heedful.storage.locks import LOCK, LockHolder, directory_lock, lock_holder
 from tests.faults.small import TEXTS, finish, in_child
 
 
 def test_the_second_is_told_who_holds_it(tmp_path):
-    with held(tmp_path / "run"):
-        who = holder(tmp_path / "run")
+    with directory_lock(tmp_path / "run"):
+        who = lock_holder(tmp_path / "run")
         assert who.pid == os.getpid()
         with pytest.raises(RunError, match=rf"in use by process {os.getpid()} on .* since .* UTC"):
             finish(TEXTS, tmp_path / "run")
         assert [p.name for p in (tmp_path / "run").iterdir()] == [LOCK]
-    assert holder(tmp_path / "run") is None
+    assert lock_holder(tmp_path / "run") is None
     assert list((tmp_path / "run").iterdir()) == []
 
 
 def test_a_lock_left_by_a_dead_process_is_taken_over(tmp_path):
     def die():
-        with held(tmp_path):
+        with directory_lock(tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die) == -signal.SIGKILL
     assert (tmp_path / LOCK).exists()
-    assert holder(tmp_path) is None
-    with held(tmp_path):
-        assert holder(tmp_path).pid == os.getpid()
+    assert lock_holder(tmp_path) is None
+    with directory_lock(tmp_path):
+        assert lock_holder(tmp_path).pid == os.getpid()
 
 
 def test_nobody_begins_while_a_worker_of_a_dead_process_lives(tmp_path):
     def die_leaving_a_worker():
-        with held(tmp_path) as lock:
+        with directory_lock(tmp_path) as lock:
             subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(1.5)"], pass_fds=(lock,))
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die_leaving_a_worker) == -signal.SIGKILL
-    assert holder(tmp_path).is_dead()
-    with held(tmp_path):  # it waits for the worker to end
-        assert holder(tmp_path).pid == os.getpid()
+    assert lock_holder(tmp_path).is_dead()
+    with directory_lock(tmp_path):  # it waits for the worker to end
+        assert lock_holder(tmp_path).pid == os.getpid()
 
 
 def test_a_foreign_folder_is_left_alone(tmp_path):
@@ -75,7 +75,7 @@ def test_a_place_that_cannot_be_a_folder(tmp_path, place):
     (tmp_path / "note.txt").write_text("mine")
     with (
         pytest.raises(RunError, match=rf"{place}: cannot be written to: (File exists|Not a directory); choose another"),
-        held(tmp_path / place),
+        directory_lock(tmp_path / place),
     ):
         pass
     assert (tmp_path / "note.txt").read_text() == "mine"
@@ -88,11 +88,11 @@ def test_a_disk_without_room_for_a_lock(tmp_path, monkeypatch, call):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
-        with pytest.raises(DiskFullError, match=rf"{LOCK}: the disk is full .* make room"), held(tmp_path):
+        with pytest.raises(DiskFullError, match=rf"{LOCK}: the disk is full .* make room"), directory_lock(tmp_path):
             pass
     assert list(tmp_path.iterdir()) == []
-    with held(tmp_path):
-        assert holder(tmp_path).pid == os.getpid()
+    with directory_lock(tmp_path):
+        assert lock_holder(tmp_path).pid == os.getpid()
 
 
 @pytest.mark.parametrize("call", ["flock", "pwrite"])
@@ -102,7 +102,7 @@ def test_a_broken_disk_is_told_as_it_is(tmp_path, monkeypatch, call):
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(fcntl if call == "flock" else os, call, broken)
-    with pytest.raises(OSError, match="Input/output error"), held(tmp_path):
+    with pytest.raises(OSError, match="Input/output error"), directory_lock(tmp_path):
         pass
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -114,9 +114,9 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", without)
-    assert holder(tmp_path) is None
-    with held(tmp_path):
-        assert holder(tmp_path).pid == os.getpid()
+    assert lock_holder(tmp_path) is None
+    with directory_lock(tmp_path):
+        assert lock_holder(tmp_path).pid == os.getpid()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -133,12 +133,12 @@ def test_a_lock_taken_away_while_it_was_waited_for(tmp_path, monkeypatch):
                 (tmp_path / LOCK).touch()
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with held(tmp_path):
+    with directory_lock(tmp_path):
         assert len(taken) == 2
-        assert holder(tmp_path).pid == os.getpid()
+        assert lock_holder(tmp_path).pid == os.getpid()
 
 
 def test_a_lock_that_does_not_say_whose_it_is(tmp_path):
-    with held(tmp_path):
+    with directory_lock(tmp_path):
         (tmp_path / LOCK).write_text("[1, 2")
-        assert holder(tmp_path) == LockHolder(0, "?", "?", "?")
+        assert lock_holder(tmp_path) == LockHolder(0, "?", "?", "?")

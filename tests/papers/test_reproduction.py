@@ -17,7 +17,7 @@ from heedful.papers.experiment import Workspace, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
 from heedful.papers.results import Result, place
 from heedful.papers.snell2021.config import study_of
-from heedful.storage.locks import held
+from heedful.storage.locks import directory_lock
 from heedful.storage.serialization import content, digest
 from tests.papers.conftest import Reproduced
 
@@ -106,7 +106,7 @@ def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: 
 def test_a_study_in_use_is_refused(tmp_path: Path):
     config = study_of("polarity", "smoke")
     folder = Workspace("smoke", tmp_path / "snell2021" / "smoke").root / study_folder(config)
-    with held(folder), pytest.raises(RunError, match="is in use by process"):
+    with directory_lock(folder), pytest.raises(RunError, match="is in use by process"):
         reproduce("snell2021", ["figure2"], budget="smoke", results=tmp_path / "results", work=tmp_path)
 
 

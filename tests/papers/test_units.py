@@ -13,7 +13,7 @@ from heedful.papers.experiment import Experiment, Needs, Workspace
 from heedful.papers.findings import Finding
 from heedful.papers.reproduction import prepare
 from heedful.papers.units import UNITS, Unit, check_beside, is_beside, read, write_beside
-from heedful.storage.checksums import write_sealed
+from heedful.storage.checksums import write_checksummed_json
 from tests.papers.conftest import run_here
 
 
@@ -117,7 +117,7 @@ def test_reading_what_was_not_computed_is_an_error(room):
 
 
 def test_a_sealed_file_without_an_answer_is_damaged(tmp_path):
-    write_sealed(tmp_path / "a.json", {"answer": [1]})
+    write_checksummed_json(tmp_path / "a.json", {"answer": [1]})
     with pytest.raises(DamagedError, match="it has no answer"):
         read(tmp_path / "a.json")
 

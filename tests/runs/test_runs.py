@@ -16,7 +16,7 @@ from heedful.reports.terminal import print_answer, print_runs
 from heedful.runs.index import list_runs
 from heedful.runs.query import VIEWS, QueryError, ask, schema
 from heedful.storage.atomic_files import without_nan, write_json, write_text
-from heedful.storage.locks import held
+from heedful.storage.locks import directory_lock
 from heedful.storage.serialization import to_toml
 from heedful.studies.result import StudyResult
 from heedful.sweeps.grid import Axis, grid_of
@@ -77,7 +77,7 @@ def test_every_run_with_its_state(shelf, capsys):
 
 
 def test_a_held_run_is_running(shelf):
-    with held(shelf / "whole"):
+    with directory_lock(shelf / "whole"):
         running = [run for run in list_runs(shelf).runs if run.state == "running"]
     assert [run.run for run in running] == ["whole"]
     assert "held by process" in running[0].said
@@ -333,7 +333,7 @@ def test_followed_trainings_can_be_asked_about(others):
 
 @pytest.mark.parametrize("name", ["sweeps/failed", "audits/whole"])
 def test_sweeps_and_audits_run_while_they_are_held(others, name):
-    with held(others / name):
+    with directory_lock(others / name):
         run = next(run for run in list_runs(others).runs if run.run == name)
     assert (run.kind, run.state) == (STATES[name][0], "running")
     assert "held by process" in run.said

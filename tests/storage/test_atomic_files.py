@@ -7,7 +7,7 @@ import pytest
 
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.storage.atomic_files import write_atomically, write_text
-from heedful.storage.checksums import check_headed
+from heedful.storage.checksums import verify_checksummed_text
 from heedful.storage.serialization import LARGEST, read_toml
 
 
@@ -44,7 +44,7 @@ def test_what_was_there_stays_where_writing_fails(tmp_path, fault, raised):
 def test_an_empty_file_has_lost_its_checksum(tmp_path):
     (tmp_path / "config.toml").write_text(" \n")
     with pytest.raises(DamagedError, match=r"config\.toml: damaged \(it is empty\)"):
-        check_headed(tmp_path / "config.toml")
+        verify_checksummed_text(tmp_path / "config.toml")
 
 
 def test_settings_are_no_large_file(tmp_path):

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from heedful.errors import ConfigError
 from heedful.models.training import Standing
 from heedful.storage.atomic_files import sha256
-from heedful.storage.checksums import read_sealed, write_sealed
+from heedful.storage.checksums import read_checksummed_json, write_checksummed_json
 from heedful.studies.checkpoints import SETTING, Checkpoints, Saved
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
@@ -70,7 +70,7 @@ def test_tensors_that_cannot_be_read_are_set_aside(folder):
     """Their checksum is right, but they were no tensors when it was taken."""
     place = folder.checkpoint_folder(40)
     (place / TENSORS).write_bytes(b"no tensors")
-    write_sealed(place / STATE, read_sealed(place / STATE) | {TENSORS: sha256(place / TENSORS)})
+    write_checksummed_json(place / STATE, read_checksummed_json(place / STATE) | {TENSORS: sha256(place / TENSORS)})
     told = []
     assert checkpoints(folder).latest(told.append).standing.step == 30
     assert (place / f"{TENSORS}.damaged-1").read_bytes() == b"no tensors"

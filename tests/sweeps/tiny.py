@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.execution.pool import Job, WorkerDiedError
 from heedful.storage.atomic_files import sha256
-from heedful.storage.checksums import write_sealed
+from heedful.storage.checksums import write_checksummed_json
 from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
 
@@ -73,4 +73,4 @@ def write_study(folder: Path, result: StudyResult) -> None:
     """As much of a finished study as a sweep looks at."""
     folder.mkdir(parents=True)
     result.save(folder / "result.json")
-    write_sealed(folder / "manifest.json", {"result": sha256(folder / "result.json")})
+    write_checksummed_json(folder / "manifest.json", {"result": sha256(folder / "result.json")})

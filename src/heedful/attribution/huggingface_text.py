@@ -15,7 +15,7 @@ from torch import nn
 
 from heedful.attribution.interface import Passage
 from heedful.errors import ConfigError, DataError, MissingExtraError
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 
 MADE_OF_NOTHING = 2  # pieces, besides the special ones, that tokenisers have when their files are missing
 NOT_TRUSTED = (
@@ -105,7 +105,7 @@ def _quietly(transformers: Any) -> Iterator[None]:
 def _place(model: str | Path) -> str:
     """A folder that holds a model, or what can only be a Hub id: a name, or two with a stroke between them."""
     folder = Path(os.path.expanduser(model))
-    if usable(folder, DataError).is_dir():
+    if valid_path(folder, DataError).is_dir():
         if not (folder / "config.json").is_file():
             raise DataError(f"{model}: the folder has no config.json; one is written by model.save_pretrained(folder)")
         return str(folder)

@@ -28,9 +28,9 @@ from heedful.config import AuditSettings
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.execution.pool import OnProgress
-from heedful.storage.atomic_files import read_json, usable, without_nan, write_json
-from heedful.storage.checksums import set_aside
-from heedful.storage.locks import held
+from heedful.storage.atomic_files import read_json, valid_path, without_nan, write_json
+from heedful.storage.checksums import quarantine
+from heedful.storage.locks import directory_lock
 from heedful.storage.serialization import content, digest, from_mapping
 
 
@@ -200,7 +200,7 @@ def measured(
         path = folder / f"{digest([FORMAT, key, chunk])[:32]}.json"
         part = _read_part(path) if path.exists() else None
         if part is None:
-            if (aside := set_aside(path)) is not None:
+            if (aside := quarantine(path)) is not None:
                 notice = f"{path} was damaged: set aside as {aside.name}, and measured again"
                 on_progress({"model": "audit", "notice": notice})
             part = measure(chunk)
@@ -290,17 +290,17 @@ def run_audit(
     (source word, output word), where the passages of a text are its output words in order. model, data: their names.
     """
     settings, out = settings or AuditSettings(), Path(out)
-    usable = [passage for passage in passages if passage.pieces and asked(passage).any()]
-    if not usable:
+    explainable = [passage for passage in passages if passage.pieces and asked(passage).any()]
+    if not explainable:
         raise DataError(f"none of {len(passages)} passages has a word to explain")
     left_out = () if can_integrate() or not settings.integrated_steps else (why_not(),)
     for sentence in left_out:
         on_progress({"model": "audit", "notice": sentence})
-    drawn = _sample(usable, settings)
+    drawn = _sample(explainable, settings)
     examination = _examination(subject, drawn, settings, rationales)
     marked = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
     ordered = sorted(marked, key=lambda pair: _size(pair[0]), reverse=True)  # the longest first: memory fails at once
-    with held(out):
+    with directory_lock(out):
         parts = measured(
             out / "parts",
             [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
@@ -312,12 +312,12 @@ def run_audit(
         table = _table(parts, read, settings)
         errors: tuple[Score, ...] = ()
         if links is not None:
-            errors = alignment_errors(read, table.numbers, links, output_words(usable), settings)
+            errors = alignment_errors(read, table.numbers, links, output_words(explainable), settings)
         result = replace(
             _result(examination, read, parts, table, errors),
             model=model,
             data=data,
-            wordless=len(passages) - len(usable),
+            wordless=len(passages) - len(explainable),
             left_out=left_out,
         )
         result.save(out / "result.json")
@@ -332,7 +332,7 @@ def free_folder(out: Path | str) -> Path:
     """
     folder = Path(out)
     others = {"config.toml": "a study", "following.json": "a followed training", "config.json": "a model"}
-    if usable(folder).exists() and not folder.is_dir():
+    if valid_path(folder).exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; an audit needs a folder")
     for name, what in others.items():
         if (folder / name).exists():

@@ -23,7 +23,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.loading import is_one_set, open_data, open_whole
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.errors import ConfigError, DataError
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 from heedful.studies.run_directory import RunDirectory
 
 SplitName = Literal["train", "validation", "test"]
@@ -123,7 +123,7 @@ def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Na
 
 
 def _is_run(model: Any) -> bool:
-    return isinstance(model, str | Path) and usable(Path(model) / "config.toml", DataError).is_file()
+    return isinstance(model, str | Path) and valid_path(Path(model) / "config.toml", DataError).is_file()
 
 
 def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:

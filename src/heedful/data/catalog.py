@@ -17,7 +17,7 @@ from heedful.data import corpora
 from heedful.data.corpora.entry import CatalogEntry, File
 from heedful.data.corpus import Corpus
 from heedful.errors import DataError, HeedfulError, MissingExtraError
-from heedful.storage.atomic_files import sha256, usable
+from heedful.storage.atomic_files import sha256, valid_path
 
 
 def _found() -> Iterator[CatalogEntry]:
@@ -79,9 +79,9 @@ def data_directory() -> Path:
     """
     mirror = os.environ.get("HEEDFUL_DATA")
     if mirror:
-        return usable(Path(os.path.expanduser(mirror)), DataError)
+        return valid_path(Path(os.path.expanduser(mirror)), DataError)
     base = os.environ.get("XDG_DATA_HOME")
-    return usable((Path(base) if base else Path.home() / ".local" / "share") / "heedful", DataError)
+    return valid_path((Path(base) if base else Path.home() / ".local" / "share") / "heedful", DataError)
 
 
 def entry(name: str) -> CatalogEntry:

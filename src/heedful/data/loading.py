@@ -15,7 +15,7 @@ from heedful.data.files.tables import SUFFIXES, Table, format_of, read_table
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit, load_parallel, pairs_of_files, pairs_of_table
 from heedful.data.synthetic.tasks import TASKS, generated_texts
 from heedful.errors import DataError
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 
 
 @runtime_checkable
@@ -76,7 +76,7 @@ def _no_options(name: str, **options: object) -> None:
 
 def _existing(data: str | Path) -> Path:
     path = Path(os.path.expanduser(data))
-    if usable(path, DataError).is_file():
+    if valid_path(path, DataError).is_file():
         return path
     if path.is_dir():
         raise DataError(f"{path}: this is a folder; give a file that ends in {', '.join(SUFFIXES)}")
@@ -250,7 +250,7 @@ def is_one_set(data: Any) -> bool:
     (False, False)
     """
     if isinstance(data, str | Path):
-        return usable(Path(os.path.expanduser(data)), DataError).is_file()
+        return valid_path(Path(os.path.expanduser(data)), DataError).is_file()
     return isinstance(getattr(data, "column_names", None), list)
 
 

@@ -15,7 +15,7 @@ from heedful.data.corpus import Corpus, Split, sample
 from heedful.data.files.text_files import reason, regular
 from heedful.data.words import UNKNOWN, TokenRules, tokenise
 from heedful.errors import DamagedError, DataError
-from heedful.storage.atomic_files import json_in, write_atomically, write_text
+from heedful.storage.atomic_files import read_any_json, write_atomically, write_text
 
 __all__ = [
     "BOS",
@@ -85,7 +85,7 @@ class Vocabulary:
     def load(cls, path: Path) -> "Vocabulary":
         """Read what `save` wrote."""
         try:
-            words = json_in(regular(path))
+            words = read_any_json(regular(path))
         except DamagedError as error:
             raise DataError(str(error)) from None
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):

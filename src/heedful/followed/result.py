@@ -13,7 +13,7 @@ from heedful.errors import ConfigError, RunError
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.statistics import Estimate, bootstrap_mean
-from heedful.storage.atomic_files import usable, without_nan, write_json
+from heedful.storage.atomic_files import valid_path, without_nan, write_json
 from heedful.storage.manifest import now, source_commit, versions
 from heedful.storage.serialization import Stored, digest, frame
 from heedful.studies.result import Answer, Curve, Question, Verdict
@@ -260,7 +260,7 @@ class FollowedDirectory:
 
     def is_begun(self) -> bool:
         """Whether this folder holds a followed training."""
-        return usable(self._probe_path).exists()
+        return valid_path(self._probe_path).exists()
 
     def probe(self) -> ProbeTexts:
         """The texts that the training is followed on."""
@@ -268,7 +268,7 @@ class FollowedDirectory:
 
     def result(self) -> FollowedTraining:
         """What the steps recorded so far say."""
-        if not usable(self.result_path).exists():
+        if not valid_path(self.result_path).exists():
             raise RunError(f"{self.root}: no step of this training has been recorded yet")
         return FollowedTraining.load(self.result_path)
 
@@ -282,7 +282,7 @@ class FollowedDirectory:
             if digest(self.probe()) != digest(probe):
                 raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
             return
-        if usable(self.root).exists() and any(self.root.iterdir()):
+        if valid_path(self.root).exists() and any(self.root.iterdir()):
             raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
         probe.save(self._probe_path)
         write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})

@@ -10,7 +10,7 @@ from typing import Any
 
 from heedful.papers.experiment import Experiment
 from heedful.papers.findings import Finding
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import source_commit
 from heedful.storage.serialization import Stored, content
 
@@ -53,7 +53,7 @@ def found(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, 
     """The stored results of a paper within a budget, in the paper's order."""
     for experiment in experiments:
         path = place(folder, paper, budget, experiment.name)
-        if usable(path).exists():
+        if valid_path(path).exists():
             yield Result.load(path)
 
 

@@ -11,8 +11,14 @@ from heedful.errors import DamagedError
 from heedful.execution.pool import Job
 from heedful.execution.worker import OnEvent, call
 from heedful.models.training import choose_device
-from heedful.storage.atomic_files import usable, write_atomically
-from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
+from heedful.storage.atomic_files import valid_path, write_atomically
+from heedful.storage.checksums import (
+    damaged_error,
+    quarantine,
+    read_checksummed_json,
+    verify_checksum,
+    write_checksummed_json,
+)
 
 UNITS = "units"  # the folder of answers below a workspace
 
@@ -62,7 +68,7 @@ def compute(
 
 def save(path: Path, answer: Mapping[str, Any]) -> None:
     """Write an answer with its checksum, whole or not at all."""
-    write_sealed(path, {"answer": answer})
+    write_checksummed_json(path, {"answer": answer})
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -73,41 +79,41 @@ def read(path: Path) -> dict[str, Any]:
     >>> save(path, {"x": 1}); read(path)
     {'x': 1}
     """
-    content = read_sealed(path)
+    content = read_checksummed_json(path)
     if not isinstance(content.get("answer"), dict):
-        raise damaged(path, "it has no answer")
+        raise damaged_error(path, "it has no answer")
     answer: dict[str, Any] = content["answer"]
     return answer
 
 
 def write_beside(name: str, path: Path, write: Callable[[Path], object]) -> None:
     """Write the file that a unit makes at the place of that name, and its checksum beside it."""
-    write_sealed(_seal(path), {name: write_atomically(path, write)})
+    write_checksummed_json(_seal(path), {name: write_atomically(path, write)})
 
 
 def check_beside(name: str, path: Path) -> None:
     """Refuse a file that is not as `write_beside` left it. One from before there were checksums is taken as it is."""
-    if not usable(path).is_file():
-        raise damaged(path, "it is gone")
+    if not valid_path(path).is_file():
+        raise damaged_error(path, "it is gone")
     if _seal(path).exists():
-        check(path, str(read_sealed(_seal(path)).get(name)))
+        verify_checksum(path, str(read_checksummed_json(_seal(path)).get(name)))
 
 
 def is_there(path: Path, tell: Callable[[str], None]) -> bool:
     """Whether an answer was saved and is as it was; a damaged file is told of, and set aside."""
-    return usable(path).exists() and _is_right(lambda: read(path), tell)
+    return valid_path(path).exists() and _is_right(lambda: read(path), tell)
 
 
 def is_beside(name: str, path: Path, tell: Callable[[str], None]) -> bool:
     """Whether the file that a unit makes is as it was written; a damaged one is told of, and set aside."""
-    return usable(path).exists() and _is_right(lambda: check_beside(name, path), tell)
+    return valid_path(path).exists() and _is_right(lambda: check_beside(name, path), tell)
 
 
 def _is_right(look: Callable[[], object], tell: Callable[[str], None]) -> bool:
     try:
         look()
     except DamagedError as error:
-        aside = set_aside(Path(str(error.path)))
+        aside = quarantine(Path(str(error.path)))
         tell(f"{error.path} was damaged ({error.why}): set aside as {aside and aside.name}, and computed again")
         return False
     return True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from heedful.errors import RunError
 from heedful.followed.result import FollowedDirectory
-from heedful.storage.atomic_files import read_json, usable, write_text
+from heedful.storage.atomic_files import read_json, valid_path, write_text
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SWEEP_RESULT, SweepResult, is_sweep
 
@@ -101,7 +101,7 @@ def kind_of(run: Path) -> str:
     """`study`, `following`, `audit`, `sweep` or `paper`; an error that says what would do where it is none of them."""
     from heedful.papers.reproduction import KEYS
 
-    if not usable(run).is_dir():
+    if not valid_path(run).is_dir():
         raise RunError(f"{run}: there is no such folder")
     if FollowedDirectory(run).is_begun():
         return "following"

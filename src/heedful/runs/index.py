@@ -16,8 +16,8 @@ from heedful.errors import HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining
 from heedful.papers.reproduction import KEYS
 from heedful.papers.results import Result
-from heedful.storage.atomic_files import read_json, usable
-from heedful.storage.locks import LOCK, holder
+from heedful.storage.atomic_files import read_json, valid_path
+from heedful.storage.locks import LOCK, lock_holder
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult
@@ -100,7 +100,7 @@ def list_runs(folder: Path | str) -> RunList:
 
 def find_runs(folder: Path) -> list[RunEntry]:
     """Every run below a folder, with what can be read of it; links are not followed."""
-    if not usable(folder).is_dir():
+    if not valid_path(folder).is_dir():
         raise RunError(f"{folder}: no such folder; runs lie below runs/ unless --out said otherwise")
     found = []
     for root, folders, files in os.walk(folder):
@@ -144,7 +144,7 @@ def _study(root: Path, name: str, folders: set[str]) -> RunEntry | None:
         "seeds": len(config.seeds),
         "config_digest": digest(config),
     }
-    if (who := holder(root)) is not None:
+    if (who := lock_holder(root)) is not None:
         return RunEntry(
             root, RunRecord(name, "study", "running", _touched(root), said=f"held by {who}", **about), config
         )
@@ -174,7 +174,7 @@ def _study(root: Path, name: str, folders: set[str]) -> RunEntry | None:
 
 def _sweep(root: Path, name: str) -> RunEntry:
     manifest = _manifest(root / "manifest.json")
-    if (who := holder(root)) is not None:
+    if (who := lock_holder(root)) is not None:
         return RunEntry(root, RunRecord(name, "sweep", "running", _touched(root), root.name, said=f"held by {who}"))
     if not (root / "result.json").exists():
         return RunEntry(root, RunRecord(name, "sweep", "broken off", _touched(root), root.name))
@@ -197,7 +197,7 @@ def _sweep(root: Path, name: str) -> RunEntry:
 
 def _audit(root: Path, name: str, folders: set[str], files: list[str]) -> RunEntry | None:
     path = root / "result.json"
-    if LOCK in files and (who := holder(root)) is not None:
+    if LOCK in files and (who := lock_holder(root)) is not None:
         return RunEntry(root, RunRecord(name, "audit", "running", _touched(root), root.name, said=f"held by {who}"))
     if "result.json" not in files:
         if not any((root / "parts").glob("*.json")):

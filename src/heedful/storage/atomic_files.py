@@ -1,4 +1,4 @@
-"""Files that are whole or not there: everything is written beside its place and renamed into it."""
+"""Atomic file writes: write to a temporary file in the same folder, then rename."""
 
 import errno
 import hashlib
@@ -13,14 +13,14 @@ from typing import Any
 
 from heedful.errors import DamagedError, DiskFullError, HeedfulError, RunError
 
-UNFINISHED = ".part"
+TEMPORARY = ".part"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def usable(path: Path, kind: type[HeedfulError] = RunError) -> Path:
-    """The path, if it can be looked up at all, whether or not anything is there; else an error of that kind.
+def valid_path(path: Path, kind: type[HeedfulError] = RunError) -> Path:
+    """The path, if the file system can look it up, whether or not it exists; else an error of that kind.
 
-    >>> usable(Path("nowhere")), usable(Path("x" * 300))
+    >>> valid_path(Path("nowhere")), valid_path(Path("x" * 300))
     Traceback (most recent call last):
     heedful.errors.RunError: 'xxx...xxx…' cannot be used as a path: File name too long; give another
     """
@@ -28,15 +28,15 @@ def usable(path: Path, kind: type[HeedfulError] = RunError) -> Path:
         path.stat()
     except OSError as error:
         if error.errno not in _NOT_THERE:
-            raise unusable(path, error, kind) from None
+            raise invalid_path_error(path, error, kind) from None
     except ValueError as error:
-        why = "embedded null byte" if "\0" in str(path) else str(error)  # as Python said until 3.12
-        raise unusable(path, why, kind) from None
+        why = "embedded null byte" if "\0" in str(path) else str(error)  # the words of Python until 3.12
+        raise invalid_path_error(path, why, kind) from None
     return path
 
 
-def unusable(path: Path, why: OSError | str, kind: type[HeedfulError] = RunError) -> HeedfulError:
-    """What to say of a path that the system refuses, such as one that is too long."""
+def invalid_path_error(path: Path, why: OSError | str, kind: type[HeedfulError] = RunError) -> HeedfulError:
+    """The error for a path that the file system refuses, such as one that is too long."""
     shown = str(path) if len(str(path)) <= 80 else f"{str(path)[:80]}…"
     why = why.strerror or "" if isinstance(why, OSError) else why
     return kind(f"{shown!r} cannot be used as a path: {why}; give another")
@@ -45,7 +45,7 @@ def unusable(path: Path, why: OSError | str, kind: type[HeedfulError] = RunError
 def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:
     """Let `write` fill a temporary file in the same folder, then rename it to `path`; returns its SHA-256.
 
-    size: how many bytes it will take, about, where that is known: a full disk is then told with what was needed.
+    size: the expected number of bytes, where known; the error for a full disk then says how much was needed.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "a.txt"
@@ -57,7 +57,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
         os.close(handle)
         temporary = Path(name)
         write(temporary)
@@ -67,11 +67,11 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
         return written
     except Exception as error:
         if is_disk_full(error):
-            raise disk_full(path, size) from error
+            raise disk_full_error(path, size) from error
         if not isinstance(error, OSError):
             raise
         if error.errno == errno.ENAMETOOLONG:
-            raise unusable(path, error) from None
+            raise invalid_path_error(path, error) from None
         why = os.strerror(errno.ENOTDIR) if error.errno == errno.EEXIST else error.strerror or error
         raise RunError(f"{path}: cannot be written: {why}; choose another place") from error
     finally:
@@ -80,7 +80,7 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, of Python's or of a library's own kind, says that a disk or a quota is full.
+    """Whether an error, from Python or from a library, means that a disk or a quota is full.
 
     >>> is_disk_full(OSError(errno.ENOSPC, "No space left on device")), is_disk_full(OSError(errno.EPERM, "no"))
     (True, False)
@@ -90,8 +90,8 @@ def is_disk_full(error: BaseException) -> bool:
     return "No space left on device" in str(error) or "Disk quota exceeded" in str(error)
 
 
-def disk_full(path: Path, size: int | None = None) -> DiskFullError:
-    """What to say where there was no room for a file: what, where, how much is free and how much was needed."""
+def disk_full_error(path: Path, size: int | None = None) -> DiskFullError:
+    """The error for a full disk: which file, how much is free and how much was needed."""
     place = next(folder for folder in path.absolute().parents if folder.exists())
     free = shutil.disk_usage(place).free
     need = f"the file needs about {_bytes(size)}, " if size else ""
@@ -105,9 +105,9 @@ def _bytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count:,} bytes"
 
 
-def clear_unfinished(folder: Path) -> None:
-    """Remove the temporary files of writers that were killed; only for who alone writes below the folder."""
-    for path in folder.rglob(f".*{UNFINISHED}"):
+def remove_temporary_files(folder: Path) -> None:
+    """Remove temporary files that killed processes left; call it only while holding the folder's lock."""
+    for path in folder.rglob(f".*{TEMPORARY}"):
         path.unlink(missing_ok=True)
 
 
@@ -129,21 +129,21 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, with the file named in every error."""
-    content = json_in(path)
+    content = read_any_json(path)
     if not isinstance(content, dict):
         raise DamagedError(path, "not a JSON object")
     return content
 
 
-def json_in(path: Path) -> Any:
-    """Whatever JSON a file holds, with the file named in every error; a pipe or device is not waited for.
+def read_any_json(path: Path) -> Any:
+    """Read any JSON value, with the file named in every error; pipes and devices are refused.
 
-    >>> json_in(Path("/dev/zero"))
+    >>> read_any_json(Path("/dev/zero"))
     Traceback (most recent call last):
     heedful.errors.DamagedError: /dev/zero: damaged (it is not a file)...
     """
     try:
-        if usable(path).exists() and not path.is_file():
+        if valid_path(path).exists() and not path.is_file():
             raise DamagedError(path, "it is not a file")
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Files that are what was written, or are named: checksums inside a file, and of the files beside it."""
+"""Checksums: inside JSON and text files, of other files, and what happens to a damaged file."""
 
 import hashlib
 import json
@@ -13,25 +13,25 @@ _REMEDY = "the command that made it sets it aside and computes it again"
 _HEAD = "# sha256 "
 
 
-def write_sealed(path: Path, content: Mapping[str, Any]) -> str:
+def write_checksummed_json(path: Path, content: Mapping[str, Any]) -> str:
     """Write a JSON object with its own checksum, under `sha256`; returns the checksum of the file."""
     return write_json(path, {"sha256": checksum(content), **content})
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_sealed` was given; a file that has changed since is an error that names it.
+def read_checksummed_json(path: Path) -> dict[str, Any]:
+    """Read what `write_checksummed_json` wrote; a file that has changed since is an error.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
-    >>> _ = write_sealed(path, {"steps": 3}); read_sealed(path)
+    >>> _ = write_checksummed_json(path, {"steps": 3}); read_checksummed_json(path)
     {'steps': 3}
     """
     try:
         content = read_json(path)
     except DamagedError as error:
-        raise damaged(path, error.why) from None
+        raise damaged_error(path, error.why) from None
     if content.pop("sha256", None) != checksum(content):
-        raise damaged(path, "its checksum is another")
+        raise damaged_error(path, "its checksum is another")
     return content
 
 
@@ -44,41 +44,41 @@ def checksum(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def check(path: Path, expected: str) -> None:
-    """Refuse a file that is not there, or whose SHA-256 is not the one that was noted when it was written."""
+def verify_checksum(path: Path, expected: str) -> None:
+    """Raise `DamagedError` where a file is missing or has another SHA-256 than expected."""
     try:
         actual = sha256(path)
     except FileNotFoundError:
-        raise damaged(path, "it is gone") from None
+        raise damaged_error(path, "it is gone") from None
     except OSError as error:
-        raise damaged(path, f"it cannot be read: {error.strerror}") from None
+        raise damaged_error(path, f"it cannot be read: {error.strerror}") from None
     if actual != expected:
-        raise damaged(path, "its checksum is another" if path.stat().st_size else "it is empty")
+        raise damaged_error(path, "its checksum is another" if path.stat().st_size else "it is empty")
 
 
-def damaged(path: Path, why: str) -> DamagedError:
-    """The error that names a damaged file."""
+def damaged_error(path: Path, why: str) -> DamagedError:
+    """The error for a damaged file, with the remedy."""
     return DamagedError(path, why, _REMEDY)
 
 
-def set_aside(path: Path) -> Path | None:
-    """Rename a damaged file out of the way, as `<name>.damaged-1` (or the next free number); None where it is gone.
+def quarantine(path: Path) -> Path | None:
+    """Rename a damaged file to `<name>.damaged-1` (or the next free number); None where there is no file.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.json"
-    >>> _ = path.write_text("{"); set_aside(path).name
+    >>> _ = path.write_text("{"); quarantine(path).name
     'a.json.damaged-1'
     """
     try:
-        return path.rename(free_name(path))
+        return path.rename(quarantine_path(path))
     except FileNotFoundError:
         return None
 
 
-def free_name(path: Path) -> Path:
-    """Where a damaged file goes: `<name>.damaged-1`, or the next number that nothing has.
+def quarantine_path(path: Path) -> Path:
+    """The first free name among `<name>.damaged-1`, `<name>.damaged-2`, …
 
-    >>> free_name(Path("nowhere/a.json")).name
+    >>> quarantine_path(Path("nowhere/a.json")).name
     'a.json.damaged-1'
     """
     number = 1
@@ -87,21 +87,21 @@ def free_name(path: Path) -> Path:
     return aside
 
 
-def write_headed(path: Path, text: str) -> None:
-    """Write a text whose first line is a comment with the checksum of the rest."""
+def write_checksummed_text(path: Path, text: str) -> None:
+    """Write a text file whose first line is a comment with the checksum of the rest."""
     write_text(path, f"{_HEAD}{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
 
-def check_headed(path: Path) -> bool:
+def verify_checksummed_text(path: Path) -> bool:
     """Refuse a file that is empty, or whose first line is a comment but not the checksum of the rest.
 
     Returns whether it has a checksum: what was written before there were any has none.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.toml"
-    >>> write_headed(path, "a = 1\\n"); check_headed(path)
+    >>> write_checksummed_text(path, "a = 1\\n"); verify_checksummed_text(path)
     True
-    >>> _ = path.write_text(path.read_text().replace("1\\n", "2\\n")); check_headed(path)
+    >>> _ = path.write_text(path.read_text().replace("1\\n", "2\\n")); verify_checksummed_text(path)
     Traceback (most recent call last):
       ...
     heedful.errors.DamagedError: ...a.toml: damaged (its checksum is another); ...
@@ -109,9 +109,9 @@ def check_headed(path: Path) -> bool:
     content = path.read_bytes()
     head, _, rest = content.partition(b"\n")
     if not content.strip():
-        raise damaged(path, "it is empty")
+        raise damaged_error(path, "it is empty")
     if not head.startswith(b"#"):
         return False
     if head.decode("utf-8", "replace") != _HEAD + hashlib.sha256(rest).hexdigest():
-        raise damaged(path, "its checksum is another")
+        raise damaged_error(path, "its checksum is another")
     return True

@@ -1,4 +1,4 @@
-"""Who is at work in a folder: a lock that vanishes with its process, and says whose it is."""
+"""A lock that allows one process per run directory, and names that process."""
 
 import errno
 import fcntl
@@ -14,16 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from heedful.errors import RunError
-from heedful.storage.atomic_files import disk_full, is_disk_full
+from heedful.storage.atomic_files import disk_full_error, is_disk_full
 
 LOCK = "lock.json"
-_DYING = 60.0  # seconds in which the workers of a killed process have to end
+_GRACE = 60.0  # seconds to wait for the workers of a killed process to end
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True)
 class LockHolder:
-    """The process that works in a folder, and since when."""
+    """The process that holds a lock, and since when."""
 
     pid: int
     host: str
@@ -31,7 +31,7 @@ class LockHolder:
     command: str
 
     def is_dead(self) -> bool:
-        """Whether it was a process of this machine that is no more."""
+        """Whether it was a process of this machine that has ended."""
         if self.host != socket.gethostname():
             return False
         try:
@@ -47,18 +47,18 @@ class LockHolder:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[int]:
-    """Hold the folder's lock, or refuse, saying who does; gives the descriptor that holds it.
+def directory_lock(folder: Path) -> Iterator[int]:
+    """Hold the folder's lock, or raise an error that names the holder; yields the lock's file descriptor.
 
-    The operating system takes the lock away from a process that ends, however it ends. Processes that inherit the
-    descriptor hold it too: nobody else begins while a worker of a killed process still writes.
+    The operating system releases the lock when the process ends, however it ends. Processes that inherit the
+    descriptor hold it too, so nobody else begins while a worker of a killed process still writes.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with held(folder):
-    ...     holder(folder).pid == os.getpid()
+    >>> with directory_lock(folder):
+    ...     lock_holder(folder).pid == os.getpid()
     True
-    >>> holder(folder) is None
+    >>> lock_holder(folder) is None
     True
     """
     path = folder / LOCK
@@ -71,7 +71,7 @@ def held(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def holder(folder: Path) -> LockHolder | None:
+def lock_holder(folder: Path) -> LockHolder | None:
     """Who holds the folder's lock; None where nobody does."""
     path = folder / LOCK
     try:
@@ -81,29 +81,29 @@ def holder(folder: Path) -> LockHolder | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _named(path) or LockHolder(0, "?", "?", "?")
+        return _read_holder(path) or LockHolder(0, "?", "?", "?")
     except OSError:
-        return _named(path)
+        return _read_holder(path)
     finally:
         os.close(descriptor)
     return None
 
 
 def _acquire(path: Path) -> int:
-    until = time.monotonic() + _DYING
+    until = time.monotonic() + _GRACE
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             if is_disk_full(error):
-                raise disk_full(path) from error
+                raise disk_full_error(path) from error
             raise RunError(f"{path.parent}: cannot be written to: {error.strerror}; choose another --out") from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            who = _named(path)
+            who = _read_holder(path)
             if time.monotonic() < until and (who is None or who.is_dead()):
                 time.sleep(0.05)
                 continue
@@ -115,7 +115,7 @@ def _acquire(path: Path) -> int:
                 raise
         if _is_still(path, descriptor):
             return descriptor
-        os.close(descriptor)  # who held it took the file away while we waited
+        os.close(descriptor)  # the holder removed the file while we waited
 
 
 def _sign(path: Path, descriptor: int) -> None:
@@ -127,11 +127,11 @@ def _sign(path: Path, descriptor: int) -> None:
         os.pwrite(descriptor, json.dumps(asdict(who)).encode(), 0)
     except OSError as error:
         if is_disk_full(error):
-            raise disk_full(path) from error
+            raise disk_full_error(path) from error
         raise
 
 
-def _named(path: Path) -> LockHolder | None:
+def _read_holder(path: Path) -> LockHolder | None:
     with suppress(OSError, ValueError, TypeError):
         return LockHolder(**json.loads(path.read_text(encoding="utf-8")))
     return None

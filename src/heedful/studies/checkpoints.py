@@ -21,7 +21,13 @@ from torch import Tensor
 from heedful.errors import ConfigError, DamagedError
 from heedful.models.training import Standing
 from heedful.storage.atomic_files import write_atomically
-from heedful.storage.checksums import check, damaged, read_sealed, set_aside, write_sealed
+from heedful.storage.checksums import (
+    damaged_error,
+    quarantine,
+    read_checksummed_json,
+    verify_checksum,
+    write_checksummed_json,
+)
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
 SECONDS = 30.0  # of training that a kill may cost, about
@@ -84,7 +90,7 @@ class Checkpoints:
             "files": self.folder.traces_written(),
             TENSORS: checksum,
         }
-        write_sealed(place / STATE, state)
+        write_checksummed_json(place / STATE, state)
         for step in self.folder.state_steps()[:-_KEPT]:
             self.folder.drop_state(step)
         self._last = time.monotonic()
@@ -98,13 +104,13 @@ class Checkpoints:
                 self.folder.drop_state(step)
                 continue
             try:
-                state = read_sealed(place / STATE)
-                check(place / TENSORS, state[TENSORS])
+                state = read_checksummed_json(place / STATE)
+                verify_checksum(place / TENSORS, state[TENSORS])
                 for name, checksum in state["files"].items():
-                    check(self.folder.root / name, checksum)
+                    verify_checksum(self.folder.root / name, checksum)
                 tensors = _load(place / TENSORS)
             except DamagedError as error:
-                aside = set_aside(Path(str(error.path)))
+                aside = quarantine(Path(str(error.path)))
                 kept = f"set aside as {aside.name}" if aside else "gone"
                 tell(f"{error.path} was damaged ({error.why}): {kept}, and computed again")
                 self.folder.drop_state(step)  # what is left of it would count as one of those that are kept
@@ -138,7 +144,7 @@ def _load(path: Path) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise damaged(path, str(error)) from None
+        raise damaged_error(path, str(error)) from None
     return tensors
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.errors import ConfigError, DamagedError, RunError
-from heedful.storage.atomic_files import usable, write_atomically
-from heedful.storage.checksums import check, free_name, read_sealed, set_aside
+from heedful.storage.atomic_files import valid_path, write_atomically
+from heedful.storage.checksums import quarantine, quarantine_path, read_checksummed_json, verify_checksum
 from heedful.storage.serialization import digest
 from heedful.studies.run_directory import ModelDirectory, RunDirectory
 
@@ -26,11 +26,11 @@ class Damage:
 
 def mend(run: RunDirectory, config: StudyConfig, tell: Callable[[str], None] = lambda notice: None) -> None:
     """Set aside every damaged file of a run, so that the study computes it again; only for who holds its lock."""
-    if not usable(run.config_path).exists():
+    if not valid_path(run.config_path).exists():
         return
     _mend_config(run, config, tell)
     for damage in list(damages(run)):
-        aside = set_aside(damage.path)
+        aside = quarantine(damage.path)
         if damage.seal is not None:
             damage.seal.unlink(missing_ok=True)
         tell(_sentence(damage.path, damage.why, aside))
@@ -69,13 +69,13 @@ def _below(seal: Path, folder: Path, files: Callable[[dict[str, Any]], dict[str,
     if not seal.exists():
         return
     try:
-        listed = files(read_sealed(seal))
+        listed = files(read_checksummed_json(seal))
     except DamagedError as error:
         yield Damage(seal, error.why)
         return
     for name, checksum in listed.items():
         try:
-            check(folder / name, checksum)
+            verify_checksum(folder / name, checksum)
         except DamagedError as error:
             yield Damage(folder / name, error.why, seal)
 
@@ -91,14 +91,14 @@ def _mend_config(run: RunDirectory, config: StudyConfig, tell: Callable[[str], N
         why = str(error).removeprefix(f"{run.config_path}: ")
     known = {identity["config"] for identity in _identities(run)}
     with suppress(RunError):
-        known.add(read_sealed(run.data_seal)["config"])
+        known.add(read_checksummed_json(run.data_seal)["config"])
     if known - {digest(config)}:
         raise run.other_settings()
     if not known and (run.root / "models").exists():
         raise RunError(
             f"{run.config_path}: damaged ({why}), and nothing here says what was asked; choose another --out"
         )
-    aside = free_name(run.config_path)
+    aside = quarantine_path(run.config_path)
     write_atomically(aside, lambda place: shutil.copyfile(run.config_path, place))
     run.save_config(config)
     tell(_sentence(run.config_path, why, aside))
@@ -108,7 +108,7 @@ def _identities(run: RunDirectory) -> Iterator[dict[str, str]]:
     """What the finished models of a run say that it is."""
     for done in sorted((run.root / "models").glob("*/done.json")):
         with suppress(DamagedError, KeyError):
-            yield read_sealed(done)["identity"]
+            yield read_checksummed_json(done)["identity"]
 
 
 def _sentence(path: Path, why: str, aside: Path | None) -> str:

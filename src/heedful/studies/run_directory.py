@@ -27,8 +27,14 @@ from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import DamagedError, RunError
-from heedful.storage.atomic_files import UNFINISHED, read_json, sha256, usable, write_json, write_text
-from heedful.storage.checksums import check, check_headed, read_sealed, write_headed, write_sealed
+from heedful.storage.atomic_files import TEMPORARY, read_json, sha256, valid_path, write_json, write_text
+from heedful.storage.checksums import (
+    read_checksummed_json,
+    verify_checksum,
+    verify_checksummed_text,
+    write_checksummed_json,
+    write_checksummed_text,
+)
 from heedful.storage.locks import LOCK
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.tracing.store import Snapshot, Trace, write_step
@@ -113,11 +119,11 @@ class ModelDirectory:
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Mark the model as whole, with what its training came to and the checksums of its files."""
-        write_sealed(self.done_path, summary | {"files": dict(sorted(self.written.items()))})
+        write_checksummed_json(self.done_path, summary | {"files": dict(sorted(self.written.items()))})
 
     def summary(self) -> dict[str, Any]:
         """What the training came to."""
-        return read_sealed(self.done_path) if self.sealed else read_json(self.done_path)
+        return read_checksummed_json(self.done_path) if self.sealed else read_json(self.done_path)
 
     def checksums(self) -> dict[str, str]:
         """The checksums of a finished model's files; none of one that is not finished, or that has none."""
@@ -128,7 +134,7 @@ class ModelDirectory:
         """The path of a file, once its checksum is known to be right."""
         expected = self.checksums().get(path.relative_to(self.root).as_posix())
         if expected:
-            check(path, expected)
+            verify_checksum(path, expected)
         return path
 
     def save_metrics(self, metrics: list[dict[str, Any]]) -> None:
@@ -215,22 +221,22 @@ class RunDirectory:
 
     def config(self) -> StudyConfig:
         """What was asked; an error where this is not a run."""
-        if not usable(self.config_path).exists():
+        if not valid_path(self.config_path).exists():
             raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
-        check_headed(self.config_path)
+        verify_checksummed_text(self.config_path)
         return from_toml(StudyConfig, self.config_path)
 
     def is_sealed(self) -> bool:
         """Whether the run was begun when everything in it has a checksum."""
-        return check_headed(self.config_path)
+        return verify_checksummed_text(self.config_path)
 
     def refuse_foreign(self) -> None:
         """An error where the folder holds something, but not a run."""
-        if usable(self.config_path).exists() or not self.root.exists():
+        if valid_path(self.config_path).exists() or not self.root.exists():
             return
         begun = f".{self.config_path.name}."  # a run killed while it wrote its first file
         if not self.root.is_dir() or any(
-            path.name != LOCK and not (path.name.startswith(begun) and path.name.endswith(UNFINISHED))
+            path.name != LOCK and not (path.name.startswith(begun) and path.name.endswith(TEMPORARY))
             for path in self.root.iterdir()
         ):
             raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
@@ -245,7 +251,7 @@ class RunDirectory:
 
     def save_config(self, config: StudyConfig) -> None:
         """Write down what is asked."""
-        write_headed(self.config_path, to_toml(config))
+        write_checksummed_text(self.config_path, to_toml(config))
 
     def other_settings(self) -> RunError:
         """What to say to a study that would move in with another."""
@@ -259,19 +265,19 @@ class RunDirectory:
         """Where, when and with what it was run; nothing where it is not finished."""
         if not self.manifest_path.exists():
             return {}
-        return read_sealed(self.manifest_path) if self.is_sealed() else read_json(self.manifest_path)
+        return read_checksummed_json(self.manifest_path) if self.is_sealed() else read_json(self.manifest_path)
 
     def result(self) -> "StudyResult":
         """The measures, as they were written."""
         from heedful.studies.result import StudyResult
 
-        if not usable(self.result_path).exists():
+        if not valid_path(self.result_path).exists():
             raise RunError(
                 f"{self.root}: the study is not finished (it has no result.json); the same command goes on with it"
             )
         expected = self.manifest().get("result")
         if expected and self.is_sealed():
-            check(self.result_path, expected)
+            verify_checksum(self.result_path, expected)
         return StudyResult.load(self.result_path)
 
     def data_path(self, name: str) -> Path:
@@ -282,10 +288,10 @@ class RunDirectory:
         """A file of the data, known to be as it was written."""
         path = self.data_path(name)
         if self.data_seal.exists():
-            files = read_sealed(self.data_seal)["files"]
+            files = read_checksummed_json(self.data_seal)["files"]
             if name not in files:
                 raise DamagedError(path, f"{self.data_seal.name} does not know it")
-            check(path, files[name])
+            verify_checksum(path, files[name])
         return path
 
     @property
@@ -297,7 +303,7 @@ class RunDirectory:
         """Note the checksums of all files of the data."""
         files = sorted(path for path in self.data_seal.parent.iterdir() if _is_data(path))
         sums = {path.name: sha256(path) for path in files}
-        write_sealed(self.data_seal, {"config": digest(config), "data": digest_of_data, "files": sums})
+        write_checksummed_json(self.data_seal, {"config": digest(config), "data": digest_of_data, "files": sums})
 
     def has_data(self) -> bool:
         """Whether the data were saved whole."""

@@ -18,9 +18,9 @@ from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
 from heedful.execution.pool import OnProgress
-from heedful.storage.atomic_files import clear_unfinished, json_text, sha256
-from heedful.storage.checksums import write_sealed
-from heedful.storage.locks import held
+from heedful.storage.atomic_files import json_text, remove_temporary_files, sha256
+from heedful.storage.checksums import write_checksummed_json
+from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import source_commit
 from heedful.storage.serialization import digest
 from heedful.studies.analysis import (
@@ -105,9 +105,9 @@ def open_study(
         repaired.append(notice)
         on_progress({"model": run.root.name, "notice": notice})
 
-    with held(run.root) as lock:
+    with directory_lock(run.root) as lock:
         started = time.time()
-        clear_unfinished(run.root)
+        remove_temporary_files(run.root)
         mend(run, config, tell)
         run.claim(config)
         on_stage("reading the data")
@@ -120,7 +120,7 @@ def _save(run: RunDirectory, result: StudyResult, manifest: dict[str, Any]) -> N
     if not (run.result_path.exists() and run.result_path.read_text(encoding="utf-8") == json_text(result.to_dict())):
         run.manifest_path.unlink(missing_ok=True)
         result.save(run.result_path)
-    write_sealed(run.manifest_path, manifest | {"result": sha256(run.result_path)})
+    write_checksummed_json(run.manifest_path, manifest | {"result": sha256(run.result_path)})
 
 
 def analyse(run: RunDirectory) -> StudyResult:

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 from heedful.config import StudyConfig, TrainConfig, first_seeds, study_preset
 from heedful.data.loading import task_of
 from heedful.errors import ConfigError
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 from heedful.storage.serialization import content, digest, from_mapping, read_toml
 
 TABLES = ("base", "grid")
@@ -57,7 +57,7 @@ class Grid:
 def read_grid(path: Path | str) -> Grid:
     """The grid of a TOML file with the tables `[base]` and `[grid]`."""
     path = Path(path)
-    if not usable(path, ConfigError).exists():
+    if not valid_path(path, ConfigError).exists():
         raise ConfigError(f"{path}: no such file; a grid is a TOML file with the tables [base] and [grid]")
     return grid_of(read_toml(path), where=str(path))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from heedful.errors import ConfigError, RunError
 from heedful.metrics.statistics import Estimate
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 from heedful.storage.serialization import Stored
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult
@@ -25,7 +25,7 @@ def is_sweep(folder: Path) -> bool:
     >>> is_sweep(Path("no/such/folder"))
     False
     """
-    return usable(folder / GRID).exists() and (folder / STUDIES).is_dir()
+    return valid_path(folder / GRID).exists() and (folder / STUDIES).is_dir()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SweepResult(Stored, Tabular):
     @classmethod
     def load(cls, path: Path | str) -> "SweepResult":
         """Read what `save` wrote."""
-        if not usable(Path(path)).exists():
+        if not valid_path(Path(path)).exists():
             raise RunError(f"{path}: no such file; the sweep is not finished")
         return super().load(path)
 

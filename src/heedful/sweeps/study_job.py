@@ -8,8 +8,8 @@ from typing import Any
 from heedful.config import StudyConfig
 from heedful.errors import DataError, HeedfulError
 from heedful.execution.worker import OnEvent
-from heedful.storage.atomic_files import usable
-from heedful.storage.checksums import check, read_sealed
+from heedful.storage.atomic_files import valid_path
+from heedful.storage.checksums import read_checksummed_json, verify_checksum
 from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
@@ -35,7 +35,7 @@ def run_one_study(
     run_study(
         config,
         folder,
-        corpus=None if shared is None or usable(Path(config.data), DataError).exists() else shared(),
+        corpus=None if shared is None or valid_path(Path(config.data), DataError).exists() else shared(),
         device=device,
         train=_train_here,
         on_progress=report,
@@ -47,7 +47,7 @@ def finished_result(folder: Path | str, config: StudyConfig) -> StudyResult | No
     """The result of a study that is finished and undamaged, with these settings; else None."""
     run = RunDirectory(folder)
     try:
-        check(run.result_path, read_sealed(run.manifest_path)["result"])
+        verify_checksum(run.result_path, read_checksummed_json(run.manifest_path)["result"])
         result = StudyResult.load(run.result_path)
     except (HeedfulError, OSError, KeyError):
         return None

@@ -19,8 +19,8 @@ from heedful.execution.file_transfer import clear_incoming
 from heedful.execution.pool import Backend, Job, ProcessPool, Shared, StoppedError, cores, in_threads
 from heedful.execution.progress import show_sweep
 from heedful.execution.worker import Event, JobState, OnEvent
-from heedful.storage.atomic_files import usable, write_json, write_text
-from heedful.storage.locks import LOCK, held
+from heedful.storage.atomic_files import valid_path, write_json, write_text
+from heedful.storage.locks import LOCK, directory_lock
 from heedful.storage.manifest import source_commit
 from heedful.storage.serialization import digest, toml_value
 from heedful.studies.repair import mend
@@ -98,7 +98,7 @@ def run_sweep(
     if retries < 0:
         raise ConfigError(f"retries is {retries}; it must be 0 or more")
     _refuse_foreign(out)
-    with held(out):
+    with directory_lock(out):
         write_text(out / GRID, text)
         clear_incoming(out)
         started = time.time()
@@ -178,7 +178,7 @@ class _Runner:
 
     def _corpus(self, config: StudyConfig) -> Shared | None:
         """A user's own file, read here and sent along, since not every node has it; None for data with a name."""
-        if not usable(Path(config.data), DataError).exists():
+        if not valid_path(Path(config.data), DataError).exists():
             return None
         names = ("target", "task", "text", "label", "validation", "test", "lower")
         settings = {name: getattr(config, name) for name in names}
@@ -205,19 +205,19 @@ def _is_finished(out: Path, point: GridPoint, on_event: OnEvent) -> bool:
     folder = _folder(out, point)
     result = finished_result(folder, point.config)
     on_event(_event(point, "waiting" if result is None else "kept", figures=_in_short(result)))
-    if result is None and usable(RunDirectory(folder).config_path).exists():
+    if result is None and valid_path(RunDirectory(folder).config_path).exists():
 
         def tell(notice: str) -> None:
             on_event({"study": point.folder, "place": point.place, "attempt": 1, "notice": notice})
 
-        with suppress(HeedfulError), held(folder):
+        with suppress(HeedfulError), directory_lock(folder):
             mend(RunDirectory(folder), point.config, tell)
     return result is not None
 
 
 def _refuse_foreign(out: Path) -> None:
     """Refuse a folder with something else in it; a grid that grew or shrank keeps the studies it still has."""
-    if usable(out).exists() and not out.is_dir():
+    if valid_path(out).exists() and not out.is_dir():
         raise RunError(f"{out} is a file; choose another --out")
     foreign = out.exists() and not (out / GRID).exists() and any(path.name != LOCK for path in out.iterdir())
     if foreign:

@@ -20,7 +20,7 @@ from scipy.special import expit
 from heedful.data.ragged import Ragged
 from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import write_atomically
-from heedful.storage.checksums import check
+from heedful.storage.checksums import verify_checksum
 
 QUANTITIES = ("alpha", "beta_logit", "delta")
 
@@ -127,7 +127,7 @@ class Trace:
             raise RunError(f"{self.folder}: step {step} was not recorded; recorded are {list(self.steps)}")
         path = self.folder / f"{step}.parquet"
         if path.name in self._checksums:
-            check(path, self._checksums[path.name])
+            verify_checksum(path, self._checksums[path.name])
             del self._checksums[path.name]  # once is enough
         try:
             file = pq.ParquetFile(path)

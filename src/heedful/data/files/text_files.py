@@ -7,7 +7,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from heedful.errors import DataError
-from heedful.storage.atomic_files import usable
+from heedful.storage.atomic_files import valid_path
 
 LARGEST = 1 << 30  # bytes that are read at once
 BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # no text packs so well
@@ -77,7 +77,7 @@ def regular(path: Path) -> Path:
     Traceback (most recent call last):
     heedful.errors.DataError: /dev/null: this is not a plain file; save its content to a file, and give that
     """
-    if usable(path, DataError).is_file():
+    if valid_path(path, DataError).is_file():
         return path
     if path.is_dir():
         raise DataError(f"{path}: this is a folder; give a file in it")
