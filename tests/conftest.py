@@ -1,7 +1,6 @@
 """What several folders of tests share."""
 
 import fcntl
-import json
 import os
 import random
 from collections.abc import Callable
@@ -19,6 +18,9 @@ from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.tasks import stream_pairs
+from heedful.storage.atomic_files import sha256
+from heedful.storage.checksums import write_checksummed_text
+from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
 
 # The first example of a test pays for imports; on a busy machine that passes any deadline.
@@ -103,15 +105,17 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "smoke", lambda out: run_study(config, out, corpus=corpus, device="cpu"))
 
 
-def unsealed(run: Path) -> Path:
-    """A run as they were before there were checksums: what is changed in it is believed."""
-    config = run / "config.toml"
-    config.write_text(config.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
-    (run / "data" / "checksums.json").unlink()
-    for done in run.glob("models/*/done.json"):
-        summary = json.loads(done.read_text(encoding="utf-8"))
-        done.write_text(json.dumps({name: summary[name] for name in summary if name not in ("sha256", "files")}))
-    return run
+def restamp(root: Path) -> RunDirectory:
+    """A run whose files a test has changed, with checksums that fit them again."""
+    run = RunDirectory(root)
+    lines = run.config_path.read_text(encoding="utf-8").splitlines(keepends=True)
+    write_checksummed_text(run.config_path, "".join(lines[lines[0].startswith("# sha256") :]))
+    for record in run.records():
+        if record.is_done():
+            content = dict(record.load())
+            there = [name for name in content.pop("files") if (record.root / name).exists()]
+            record.save(content, {name: sha256(record.root / name) for name in there})
+    return RunDirectory(root)
 
 
 HOSTILE_PAIRS = (

@@ -36,7 +36,7 @@ from heedful.reports.formatting import duration, interval, p_value, percent, qua
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
 from heedful.storage.atomic_files import read_json, write_text
-from heedful.storage.manifest import Provenance
+from heedful.storage.manifest import Manifest
 from heedful.storage.serialization import Stored
 from heedful.studies.run_directory import RunDirectory
 
@@ -63,7 +63,7 @@ class StoredAudit(Stored):
     """An audit without its texts, how its model was trained, and the followed training where there is one."""
 
     result: AuditResult
-    provenance: Provenance
+    provenance: Manifest
     training: dict[str, Any]
     following: FollowedTraining | None = None
 
@@ -77,7 +77,7 @@ def stored_audit(audit: Path, *, training: Path | None = None, following: Path |
         raise DataError(f"{audit} is not the folder of a finished audit: it lacks result.json or manifest.json")
     return StoredAudit(
         result=_judged(replace(AuditResult.load(audit / "result.json"), examples=())),
-        provenance=Provenance.load(audit / "manifest.json"),
+        provenance=Manifest.read(audit),
         training={} if training is None else _training(training),
         following=None if following is None else FollowedTraining.load(following / "result.json"),
     )
@@ -360,14 +360,14 @@ def _provenance(audit: StoredAudit) -> str:
     )
     parts = [
         settings_text,
-        f"CPU time {duration(made.cpu_seconds)}",
+        f"CPU time {duration(made.cpu_seconds or 0.0)}",
         f"commit {made.commit[:8]}" if made.commit else "no commit",
         ", ".join(f"{name} {version}" for name, version in made.versions.items()),
-        made.finished[:10],
+        (made.finished or "")[:10],
         f"model {audit.result.fingerprint[:12]}",
     ]
     commands = [str(audit.training["command"])] if "command" in audit.training else []
-    said = "<br>".join(f"<code>{markdown_text(command)}</code>" for command in [*commands, made.command])
+    said = "<br>".join(f"<code>{markdown_text(command)}</code>" for command in [*commands, made.command or ""])
     return f"<sub>{said}<br>{' · '.join(markdown_text(part) for part in parts)}</sub>"
 
 

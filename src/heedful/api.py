@@ -288,9 +288,8 @@ def audit(
     from heedful.execution.progress import show_progress
     from heedful.models.training import choose_device
     from heedful.reports.audit_page import write_audit_page
-    from heedful.storage.manifest import Clock
 
-    clock, chosen = Clock(), AuditSettings(sample=sample, seed=seed, **settings)
+    chosen = AuditSettings(sample=sample, seed=seed, **settings)
     of, on = label_of(model), "its validation texts" if data is None else label_of(data)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(of)}")
     with (
@@ -319,9 +318,9 @@ def audit(
             links=request.links,
             model=of,
             data=on,
+            command=command,
             on_progress=on_progress,
         )
-    clock.stopped(command).save(folder / "manifest.json")
     write_audit_page(result, folder / "report.html", command)
     return result
 

@@ -18,7 +18,7 @@ from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.token_table import load_model
 from tests.audits.constructed import READER, passages
-from tests.conftest import unsealed
+from tests.conftest import restamp
 
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, resamples=20, sample=6)
 
@@ -87,9 +87,10 @@ def test_texts_are_read_as_the_study_read_them(smoke_run):
 
 def test_a_study_of_translation_is_refused(smoke_run, tmp_path):
     run = tmp_path / "translation"
-    unsealed(shutil.copytree(smoke_run, run))
+    shutil.copytree(smoke_run, run)
     config = run / "config.toml"
     config.write_text(config.read_text().replace('task = "classification"', 'task = "translation"'))
+    restamp(run)
     with pytest.raises(RunError, match="a study of translation"):
         open_run(run)
 

@@ -1,12 +1,13 @@
 """Two studies side by side in a real browser."""
 
+from dataclasses import replace
+
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from heedful.reports.pages import write_comparison
-from heedful.storage.checksums import write_checksummed_json
 from heedful.studies.run_directory import RunDirectory
 from tests.browser.chromium import (
     AUDIT,
@@ -27,7 +28,8 @@ pytestmark = in_a_browser
 def page(smoke_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("comparison")
     other = RunDirectory(beside(smoke_run, folder))
-    write_checksummed_json(other.manifest_path, other.manifest() | {"device": "another"})
+    manifest = other.manifest()
+    replace(manifest, details=manifest.details | {"device": "another"}).write(other.root)
     return write_comparison([smoke_run, other.root], folder / "page.html")
 
 

@@ -28,7 +28,7 @@ from tests.browser.chromium import (
     titles,
     visit,
 )
-from tests.conftest import unsealed
+from tests.conftest import restamp
 
 HOSTILE_WORDS = [
     "<script>alert(1)</script>",
@@ -240,7 +240,7 @@ def test_equations_are_linked_within_the_page(opened):
 
 
 def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
-    run = unsealed(Path(shutil.copytree(smoke_run, tmp_path / "run")))
+    run = Path(shutil.copytree(smoke_run, tmp_path / "run"))
     path = run / "data" / "vocabulary.json"
     words = json.loads(path.read_text(encoding="utf-8"))
     words[4 : 4 + len(HOSTILE_WORDS)] = HOSTILE_WORDS
@@ -249,7 +249,7 @@ def test_hostile_words_stay_words(browser, smoke_run, tmp_path):
     RunDirectory(run).save_words(
         [[HOSTILE_WORDS[(i + j) % len(HOSTILE_WORDS)] for j in range(len(t))] for i, t in enumerate(texts)]
     )
-    visit(browser, write_report(run))
+    visit(browser, write_report(restamp(run).root))
     shown = set(
         browser.execute_script("return [...document.querySelectorAll('.w, #token-table th')].map(w => w.textContent)")
     )

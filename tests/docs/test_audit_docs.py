@@ -1,6 +1,6 @@
 """Audits on a page of the docs: numbers come from what was stored, texts of the data are not stored at all."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -10,7 +10,7 @@ from heedful.audits.result import Contrast
 from heedful.errors import DataError
 from heedful.followed.result import FollowedStep, FollowedTraining, StepAgreement
 from heedful.storage.atomic_files import write_json
-from heedful.storage.manifest import Clock
+from heedful.storage.manifest import RunClock
 from heedful.studies.run_directory import RunDirectory
 from tests.reports.audit_example import around, audit_example
 
@@ -27,8 +27,7 @@ def followed() -> FollowedTraining:
 @pytest.fixture
 def folder(tmp_path):
     """What `heedful audit` and a followed training leave behind."""
-    audit_example().save(tmp_path / "audit" / "result.json")
-    write_json(tmp_path / "audit" / "manifest.json", asdict(Clock().stopped("heedful audit m d --sample 40")))
+    RunClock("audit", "heedful audit m d --sample 40").finish(tmp_path / "audit", audit_example())
     write_json(tmp_path / "training.json", {"command": "python train.py", "steps": 80, "cpu_seconds": 61.0})
     write_json(tmp_path / "followed" / "result.json", followed().to_dict())
     return tmp_path

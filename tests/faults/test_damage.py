@@ -10,7 +10,6 @@ from heedful.reports.study_page import render_study
 from heedful.studies.repair import damages, is_whole
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import token_table
-from tests.conftest import unsealed
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
 from tests.faults.small import TEXTS, die_at_rename, finish
 
@@ -46,7 +45,7 @@ def test_a_finished_run_is_mended(whole, run, kind, harm):
     assert (run / f"{kind}.damaged-1").exists()
     assert is_whole(RunDirectory(run))
     if kind != "manifest.json":
-        assert RunDirectory(run).manifest()["set_aside"] == notices
+        assert RunDirectory(run).manifest().details["set_aside"] == notices
     if kind not in ("manifest.json", "models/proxy-0/done.json"):  # these know how long it took
         assert (run / kind).read_bytes() == (whole / kind).read_bytes()
 
@@ -93,13 +92,6 @@ def test_a_damaged_config_does_not_let_another_study_in(run):
         finish(with_overrides(TEXTS, min_count=2), run)
 
 
-def test_a_run_from_before_checksums_is_read_as_it_is(whole, run):
-    (run / "config.toml").write_text((run / "config.toml").read_text().split("\n", 1)[1])
-    (run / "data" / "checksums.json").unlink()
-    assert is_whole(RunDirectory(run))
-    assert finish(TEXTS, run) == (whole / "result.json").read_bytes()
-
-
 def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
     run = shutil.copytree(broken_off, tmp_path / "run")
     other = with_overrides(TEXTS, min_count=2)
@@ -108,7 +100,6 @@ def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
 
 
 def test_a_config_that_is_no_toml_is_written_anew_where_others_know_what_was_asked(whole, run):
-    """One from before there were checksums, which nothing but its words can betray."""
     (run / "config.toml").write_text("data = \n")
     assert not is_whole(RunDirectory(run))
     notices = []
@@ -125,20 +116,21 @@ def test_a_damaged_config_that_nothing_vouches_for(run):
     (run / "data" / "checksums.json").unlink()
     for done in run.glob("models/*/done.json"):
         done.unlink()
-    with pytest.raises(RunError, match=r"config\.toml: damaged .* nothing here says what was asked; choose another"):
+    with pytest.raises(RunError, match=r"config\.toml: damaged .* no other file records the settings; choose another"):
         finish(TEXTS, run)
     assert (run / "models").exists()
 
 
-def test_data_that_their_checksums_do_not_know(run):
+def test_data_that_their_checksums_do_not_list(run):
     shutil.copy(run / "data" / "train.parquet", run / "data" / "more.parquet")
-    with pytest.raises(DamagedError, match=r"more\.parquet: damaged \(checksums\.json does not know it\)"):
+    with pytest.raises(DamagedError, match=r"more\.parquet: damaged \(checksums\.json does not list it\)"):
         RunDirectory(run).split("more")
 
 
 @pytest.mark.parametrize("content", [b'{"step": 0}\n{"step"', b"\xff\n"], ids=["half a line", "no text"])
-def test_metrics_of_a_run_from_before_checksums(run, content):
-    folder = RunDirectory(unsealed(run)).model(ModelSpec("standard", 0))
+def test_metrics_of_a_model_that_is_not_trained(run, content):
+    folder = RunDirectory(run).model(ModelSpec("standard", 0))
+    folder.done.path.unlink()
     assert [line["step"] for line in folder.metrics()] == [0, 2, 5]
     (folder.root / "metrics.jsonl").write_bytes(content)
     with pytest.raises(DamagedError, match=rf"metrics\.jsonl: damaged .*; delete {folder.root} and run again"):

@@ -52,7 +52,7 @@ def test_nobody_begins_while_a_worker_of_a_dead_process_lives(tmp_path):
 
 def test_a_foreign_folder_is_left_alone(tmp_path):
     (tmp_path / "note.txt").write_text("mine")
-    with pytest.raises(RunError, match="not empty and not a run"):
+    with pytest.raises(RunError, match="not empty and not a study"):
         finish(TEXTS, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 

@@ -32,7 +32,7 @@ def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str)
     result = Result.load(path)
     assert result.settings == content(paper("snell2021").experiment(name).settings("smoke"))
     assert result.finding.tables or result.finding.figures
-    assert result.command == f"heedful reproduce snell2021 {name} --budget smoke"
+    assert result.manifest.command == f"heedful reproduce snell2021 {name} --budget smoke"
 
 
 def test_finished_work_is_not_repeated(reproduced: Reproduced):

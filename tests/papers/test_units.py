@@ -12,8 +12,8 @@ from heedful.papers import reproduction
 from heedful.papers.experiment import Experiment, Needs, Workspace
 from heedful.papers.findings import Finding
 from heedful.papers.reproduction import prepare
-from heedful.papers.units import UNITS, Unit, check_beside, is_beside, read, write_beside
-from heedful.storage.checksums import write_checksummed_json
+from heedful.papers.units import UNITS, Unit
+from heedful.storage.step_cache import record_beside, write_with_record
 from tests.papers.conftest import run_here
 
 
@@ -81,7 +81,7 @@ def test_what_a_unit_makes_beside_its_answer(room, pools):
     whole = weights.read_bytes()
     weights.write_bytes(b"while")
     with pytest.raises(DamagedError, match="weights: damaged"):
-        check_beside("weights", weights)
+        record_beside(weights).verified("weights")
     prepare([experiment("e", replace(made, makes=()))], room)  # nobody needs the weights
     assert pools[2:] == [[]]
     events = []
@@ -90,11 +90,11 @@ def test_what_a_unit_makes_beside_its_answer(room, pools):
     assert "weights was damaged (its checksum is another): set aside as weights.damaged-1" in events[0]["notice"]
     assert weights.read_bytes() == whole
     weights.unlink()
-    assert not is_beside("weights", weights, events.append)
+    assert not made.is_done(room.root, events.append)
 
 
 def writes(*, x, weights, device, report):
-    write_beside("weights", reproduction.Path(weights), lambda path: path.write_bytes(b"whole"))
+    write_with_record(reproduction.Path(weights), lambda path: path.write_bytes(b"whole"))
     return {"x": x}
 
 
@@ -114,12 +114,6 @@ def test_all_experiments_share_one_pool_and_later_stages_see_the_first(room, poo
 def test_reading_what_was_not_computed_is_an_error(room):
     with pytest.raises(RunError, match=r"a-[0-9a-f]{8}\.json: no such file; run the experiment with `heedful reprod"):
         room.answers([unit("a", 1)])
-
-
-def test_a_sealed_file_without_an_answer_is_damaged(tmp_path):
-    write_checksummed_json(tmp_path / "a.json", {"answer": [1]})
-    with pytest.raises(DamagedError, match="it has no answer"):
-        read(tmp_path / "a.json")
 
 
 def test_units_are_computed_by_workers_and_an_error_is_one_line(room, monkeypatch):

@@ -5,7 +5,9 @@ import pytest
 
 import heedful
 from heedful.errors import RunError
-from heedful.reports.pages import kind_of, write_page
+from heedful.papers.results import write_folder_manifest
+from heedful.reports.pages import write_page
+from heedful.storage.manifest import RunClock, run_kind
 from tests.reports.audit_example import audit_example
 from tests.reports.test_comparison import beside
 from tests.reports.test_followed_page import follow
@@ -16,8 +18,7 @@ STORED = Path(__file__).resolve().parents[2] / "results" / "snell2021" / "quick"
 @pytest.fixture
 def audit(tmp_path):
     folder = tmp_path / "audit"
-    folder.mkdir()
-    audit_example().save(folder / "result.json")
+    RunClock("audit").finish(folder, audit_example())
     return folder
 
 
@@ -26,32 +27,33 @@ def paper(tmp_path):
     folder = tmp_path / "results" / "snell2021" / "quick"
     folder.mkdir(parents=True)
     shutil.copy(STORED, folder)
+    write_folder_manifest(folder, "snell2021", "quick")
     return folder
 
 
 def test_a_study(smoke_run, tmp_path):
-    assert kind_of(smoke_run) == "study"
+    assert run_kind(smoke_run) == "study"
     assert "study of" in write_page([smoke_run], out=tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_an_audit(audit):
-    assert kind_of(audit) == "audit"
+    assert run_kind(audit) == "audit"
     assert write_page([audit]) == audit / "report.html"
 
 
 def test_a_followed_training(tmp_path):
     run = follow(tmp_path / "run", labels=None).root
-    assert kind_of(run) == "following"
+    assert run_kind(run) == "followed"
     assert write_page([run]) == run / "report.html"
 
 
 def test_a_paper_by_its_results_or_by_its_work(paper, tmp_path):
-    assert kind_of(paper) == "paper"
+    assert run_kind(paper) == "paper"
     page = write_page([paper], out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "reproduction of snell2021" in page
     assert "were not run" in page
     work = tmp_path / "work" / "snell2021" / "quick"
-    work.mkdir(parents=True)
+    write_folder_manifest(work, "snell2021", "quick")
     again = write_page([work], results=tmp_path / "results").read_text(encoding="utf-8")
     assert "table9-quick" in again
     with pytest.raises(RunError, match="heedful reproduce snell2021 all"):
@@ -89,9 +91,9 @@ def test_several_followed_trainings(tmp_path):
 
 def test_what_has_no_page(smoke_run, audit, tmp_path):
     with pytest.raises(RunError, match="no such folder"):
-        kind_of(tmp_path / "nothing")
+        run_kind(tmp_path / "nothing")
     with pytest.raises(RunError, match="not a run of heedful"):
-        kind_of(tmp_path)
+        run_kind(tmp_path)
     with pytest.raises(RunError, match="audit is an audit"):
         write_page([smoke_run, audit], out=tmp_path / "page.html")
     with pytest.raises(RunError, match="no run was named"):

@@ -16,10 +16,9 @@ from heedful.reports import study_page
 from heedful.reports.pages import write_report
 from heedful.reports.study_page import render_study
 from heedful.reports.terminal import print_study
-from heedful.storage.serialization import to_toml
 from heedful.studies.result import AlignmentResult, StudyResult
 from heedful.studies.run_directory import RunDirectory
-from tests.conftest import unsealed
+from tests.conftest import restamp
 from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 
@@ -35,7 +34,7 @@ def page(smoke_run):
 
 @pytest.fixture
 def own_run(smoke_run, tmp_path):
-    return RunDirectory(unsealed(shutil.copytree(smoke_run, tmp_path / "run")))
+    return RunDirectory(shutil.copytree(smoke_run, tmp_path / "run"))
 
 
 def test_everything_asked_for_is_on_the_page(page, smoke_run):
@@ -102,7 +101,7 @@ def test_half_a_surrogate_pair_in_a_label(own_run):
     result = json.loads(own_run.result_path.read_text(encoding="utf-8"))
     result["data"]["labels"] = ["\ud83d", "pos"]
     own_run.result_path.write_text(json.dumps(result), encoding="utf-8")
-    write_report(own_run.root)
+    write_report(restamp(own_run.root).root)
 
 
 def test_estimates_of_nothing_leave_a_dash(own_run):
@@ -110,7 +109,7 @@ def test_estimates_of_nothing_leave_a_dash(own_run):
     nothing = replace(result.agreements[0].shuffle, value=float("nan"), low=float("nan"), high=float("nan"), n=0)
     rows = tuple(replace(row, shuffle=nothing, excess=nothing) for row in result.agreements)
     replace(result, agreements=rows).save(own_run.result_path)
-    assert "nan" not in Elements(render_study(own_run)).text
+    assert "nan" not in Elements(render_study(restamp(own_run.root))).text
     assert {line.shuffle for line in study_page.agreement_lines(StudyResult.load(own_run.result_path))} == {"–"}
 
 
@@ -118,7 +117,7 @@ def test_the_paper_stands_beside_its_corpus_alone(own_run):
     assert "Paper’s ξ" not in render_study(own_run)
     result = StudyResult.load(own_run.result_path)
     replace(result, data=result.data | {"name": "sst"}).save(own_run.result_path)
-    page = render_study(own_run)
+    page = render_study(restamp(own_run.root))
     assert "Paper’s ξ" in page
     assert "25.3\N{NO-BREAK SPACE}%" in page
     lines = {
@@ -139,13 +138,13 @@ def test_published_values():
 
 
 def with_config(run, config, command=None):
-    run.config_path.write_text(to_toml(config), encoding="utf-8")
-    run.manifest_path.write_text(json.dumps({"command": command}), encoding="utf-8")
+    run.save_config(config)
+    replace(run.manifest(), command=command).write(run.root)
     return study_page.rerun(run)
 
 
 def test_the_command_as_it_was_given(own_run):
-    command, _ = with_config(own_run, StudyConfig("sst"), ["heedful", "study", "my file.csv"])
+    command, _ = with_config(own_run, StudyConfig("sst"), "heedful study 'my file.csv'")
     assert command == "heedful study 'my file.csv'"
 
 
@@ -183,7 +182,7 @@ def translation(smoke_translation_run):
 
 @pytest.fixture
 def own_translation(smoke_translation_run, tmp_path):
-    return RunDirectory(unsealed(shutil.copytree(smoke_translation_run, tmp_path / "run")))
+    return RunDirectory(shutil.copytree(smoke_translation_run, tmp_path / "run"))
 
 
 def test_a_translation_page_has_its_own_words(translation, smoke_translation_run):
@@ -212,7 +211,7 @@ def test_no_alignment_where_there_is_no_gold(own_translation):
     table = pq.read_table(own_translation.data_path("validation.parquet"))
     pq.write_table(table.drop_columns("alignment"), own_translation.data_path("validation.parquet"))
     replace(StudyResult.load(own_translation.result_path), alignment=None).save(own_translation.result_path)
-    page = render_study(own_translation)
+    page = render_study(restamp(own_translation.root))
     assert 'id="alignment"' not in page
     assert "worst aligned" not in page
     assert 'id="examples"' in page
@@ -222,7 +221,7 @@ def test_multi30k_stands_beside_the_paper(own_translation):
     assert "Paper’s ξ" not in render_study(own_translation)
     result = StudyResult.load(own_translation.result_path)
     replace(result, data=result.data | {"name": "multi30k:de-en"}).save(own_translation.result_path)
-    page = render_study(own_translation)
+    page = render_study(restamp(own_translation.root))
     assert "Paper’s ξ by BLEU" in page
     assert "trains De→En" in page
     lines = {

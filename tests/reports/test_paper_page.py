@@ -13,6 +13,7 @@ from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, ResultTable, Row
 from heedful.papers.results import Result
 from heedful.reports.paper_page import write_docs_page, write_paper_report
+from heedful.storage.manifest import Manifest
 from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 HOSTILE = "<script>alert(1)</script> <img src=x> a|b `c`\n\n# d ![e](f) \"'"
@@ -36,11 +37,14 @@ def result_of(experiment, finding, **changes):
         version=3,
         config_digest="0123456789abcdef" * 4,
         settings={"seeds": [0, 1]},
-        seconds=312.0,
-        finished="2026-03-04T05:06:07Z",
-        commit="41dface0123456789",
-        versions={"torch": "2.13.0"},
-        command=f"heedful reproduce snell2021 {experiment} --budget quick",
+        manifest=Manifest(
+            "paper",
+            command=f"heedful reproduce snell2021 {experiment} --budget quick",
+            versions={"torch": "2.13.0"},
+            commit="41dface0123456789",
+            finished="2026-03-04T05:06:07Z",
+            seconds=312.0,
+        ),
         finding=finding,
     )
     return replace(result, **changes)
@@ -57,7 +61,8 @@ def finding_of(figure, words="SST"):
 
 
 RESULTS = [result_of("table2", finding_of("figure2")), result_of("figure3", finding_of("figure3"))]
-MALICE = [result_of("x", finding_of("x", HOSTILE), title=HOSTILE, command=HOSTILE, versions={HOSTILE: HOSTILE})]
+HOSTILE_MANIFEST = Manifest("paper", HOSTILE, {HOSTILE: HOSTILE}, finished=HOSTILE, seconds=1.0)
+MALICE = [result_of("x", finding_of("x", HOSTILE), title=HOSTILE, manifest=HOSTILE_MANIFEST)]
 
 
 def docs(tmp_path, results, claims="| id |\n|---|\n| S1 |", preface="# The paper\n\nBy hand."):
@@ -101,7 +106,7 @@ def test_the_same_results_give_the_same_pages(tmp_path):
 
 
 def test_a_title_where_the_preface_has_none_and_no_claims(tmp_path):
-    bare = result_of("table2", Finding(), commit=None)
+    bare = result_of("table2", Finding(), manifest=Manifest("paper"))
     text = docs(tmp_path, [bare], claims="", preface="").read_text(encoding="utf-8")
     assert "\n# snell2021\n" in text
     assert "Claims" not in text

@@ -12,13 +12,15 @@ import heedful
 from heedful.config import study_preset
 from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory
+from heedful.papers.results import write_folder_manifest
 from heedful.reports.terminal import print_answer, print_runs
 from heedful.runs.index import list_runs
 from heedful.runs.query import VIEWS, QueryError, ask, schema
 from heedful.storage.atomic_files import without_nan, write_json, write_text
 from heedful.storage.locks import directory_lock
-from heedful.storage.serialization import to_toml
+from heedful.storage.manifest import Manifest, RunClock
 from heedful.studies.result import StudyResult
+from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.grid import Axis, grid_of
 from heedful.sweeps.result import SweepResult, SweepStudy
 from heedful.sweeps.sweep import run_sweep
@@ -41,10 +43,12 @@ def shelf(tmp_path_factory, smoke_run):
     paper = root / "results" / "snell2021" / "quick"
     paper.mkdir(parents=True)
     shutil.copy("results/snell2021/quick/figure4.json", paper)
+    write_folder_manifest(paper, "snell2021", "quick")
     (paper / "figure5.json").write_text("[]")
     (root / "other").mkdir()
     (root / "other/config.toml").write_text('title = "somebody else\'s"\n')
     (root / "other/result.json").write_text("{}")
+    (root / "other/manifest.json").write_text('{"name": "somebody else\'s"}')
     (root / "loop").symlink_to(root)
     return root
 
@@ -112,7 +116,7 @@ def test_answers_are_what_the_results_say(shelf):
         {"n": 4}
     ]
     joined = "SELECT s.value, r.accuracy FROM sweeps s JOIN runs r USING (run) ORDER BY 1"
-    assert [row["value"] for row in ask(joined, shelf).to_rows()] == []  # these studies have no config.toml
+    assert [row["value"] for row in ask(joined, shelf).to_rows()] == ["softmax", "sparsemax"]
 
 
 def test_traces_are_read_where_they_lie(shelf):
@@ -181,23 +185,25 @@ def others(tmp_path_factory):
     _furnish_audits(root / "audits")
     _furnish_followed(root / "followed")
     _furnish_sweeps(root / "sweeps")
-    write_text(root / "begun" / "config.toml", to_toml(study_preset("sst", "smoke")))
+    for name in ("begun", "killed-at-once"):
+        Manifest.now("study").write(root / name)
+    RunDirectory(root / "begun").save_config(study_preset("sst", "smoke"))
     (root / "begun" / "gone").symlink_to(root / "nowhere")
     paper = root / "results" / "snell2021" / "quick"
-    paper.mkdir(parents=True)
+    write_folder_manifest(paper, "snell2021", "quick")
     (paper / "figure4.json").symlink_to(root / "nowhere")
     return root
 
 
 def _furnish_audits(root):
-    for name in ("whole", "unsure"):
+    for name in ("whole", "unsure", "spoilt", "broken-off", "cut", "changed"):
+        Manifest("audit", finished="2026-01-02T03:04:05Z", seconds=61.5).write(root / name)
+    for name in ("whole", "unsure", "spoilt"):
         audit_example().save(root / name / "result.json")
-    manifest = {"finished": "2026-01-02T03:04:05Z", "seconds": 61.5}
     for name, content in {
-        "whole/manifest.json": json.dumps(manifest),
-        "unsure/manifest.json": '{"finished": 3, "seconds": Infinity}',
+        "unsure/manifest.json": '{"kind": "audit", "finished": 3, "seconds": Infinity}',
+        "spoilt/manifest.json": '{"kind": ',
         "broken-off/parts/0.json": "{}",
-        "cut/parts/0.json": "{}",
         "cut/result.json": '{"fingerprint": ',
         "changed/result.json": '{"fingerprint": 3, "headline": "mean", "scores": []}',
         "not-ours/result.json": '{"title": "somebody else\'s"}',
@@ -233,8 +239,7 @@ def _furnish_sweeps(root):
     for name in ("failed", "broken-off", "damaged", "displaced"):
         (root / name / "studies").mkdir(parents=True)
         write_text(root / name / "grid.toml", "")
-        swept.save(root / name / "result.json")
-    write_text(root / "failed" / "manifest.json", "[]")
+        RunClock("sweep").finish(root / name, swept)
     (root / "broken-off" / "result.json").unlink()
     write_text(root / "damaged" / "result.json", "[]")
     plain = swept.to_dict()
@@ -244,7 +249,8 @@ def _furnish_sweeps(root):
 
 STATES = {
     "audits/whole": ("audit", "finished", "A reader of the heat-map may be told"),
-    "audits/unsure": ("audit", "finished", "A reader of the heat-map may be told"),
+    "audits/unsure": ("audit", "damaged", "unsure/manifest.json: damaged (its checksum is another)"),
+    "audits/spoilt": ("unknown", "damaged", "spoilt/manifest.json: damaged (not JSON"),
     "audits/broken-off": ("audit", "broken off", ""),
     "audits/cut": ("audit", "damaged", "cut/result.json: damaged (not JSON"),
     "audits/changed": ("audit", "damaged", "changed/result.json: fingerprint: 3 must be of type str"),
@@ -259,6 +265,7 @@ STATES = {
     "sweeps/damaged": ("sweep", "damaged", "damaged/result.json: damaged (not a JSON object)"),
     "sweeps/displaced": ("sweep", "damaged", "displaced/result.json: studies/a has 2 places on 1 axes"),
     "begun": ("study", "broken off", "no model was begun"),
+    "killed-at-once": ("study", "broken off", "no model was begun"),
     "results/snell2021/quick/figure4.json": ("paper", "damaged", "figure4.json: no such file"),
 }
 
@@ -286,9 +293,8 @@ def test_what_an_audit_and_a_followed_training_came_to(others):
     assert (audit.what, audit.said) == ("models/reviews on rotten-tomatoes <test>", result.verdict.sentence)
     assert (audit.accuracy, audit.entropy) == (0.85, result.score("entropy", result.headline).value)
     assert (audit.when, audit.seconds, audit.agreement) == ("2026-01-02T03:04:05Z", 61.5, None)
-    unsure = found["audits/unsure"]
-    assert unsure.seconds is None
-    assert unsure.when.endswith("Z")
+    assert found["audits/unsure"].seconds is None
+    assert found["audits/unsure"].when.endswith("Z")
     training, followed = FollowedDirectory(others / "followed" / "whole").result(), found["followed/whole"]
     last = training.steps[-1]
     assert (followed.what, followed.said) == (f"ModuleList on {NAME}", training.verdict.sentence)
@@ -308,7 +314,7 @@ def test_audits_can_be_asked_about(others):
     ]
     shown = "SELECT DISTINCT run, model, data, \"of\" FROM audits WHERE headline AND quantity = 'entropy' ORDER BY run"
     assert ask(shown, others / "audits").to_rows() == [
-        {"run": run, "model": result.model, "data": result.data, "of": result.headline} for run in ("unsure", "whole")
+        {"run": "whole", "model": result.model, "data": result.data, "of": result.headline}
     ]
 
 

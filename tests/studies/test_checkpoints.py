@@ -70,7 +70,9 @@ def test_tensors_that_cannot_be_read_are_set_aside(folder):
     """Their checksum is right, but they were no tensors when it was taken."""
     place = folder.checkpoint_folder(40)
     (place / TENSORS).write_bytes(b"no tensors")
-    write_checksummed_json(place / STATE, read_checksummed_json(place / STATE) | {TENSORS: sha256(place / TENSORS)})
+    state = read_checksummed_json(place / STATE)
+    files = state["files"] | {f"checkpoints/40/{TENSORS}": sha256(place / TENSORS)}
+    write_checksummed_json(place / STATE, state | {"files": files})
     told = []
     assert checkpoints(folder).latest(told.append).standing.step == 30
     assert (place / f"{TENSORS}.damaged-1").read_bytes() == b"no tensors"

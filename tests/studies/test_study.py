@@ -1,9 +1,7 @@
 """A whole study, small: every model trained, recorded and measured, twice the same, and taken up where it stopped."""
 
-import json
 import math
 import shutil
-import subprocess
 
 import numpy as np
 import polars as pl
@@ -13,8 +11,7 @@ from heedful.config import StudyConfig, TrainConfig, study_preset, with_override
 from heedful.data.corpus import Corpus, Split
 from heedful.errors import DataError, RunError, TrainingError
 from heedful.metrics.agreement import agreement
-from heedful.storage.manifest import source_commit
-from heedful.studies import study
+from heedful.storage.manifest import Manifest, run_kind
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
 from heedful.studies.study import analyse, run_study
@@ -112,9 +109,11 @@ def test_result_survives_saving(result, tmp_path):
 
 
 def test_manifest_says_where_it_came_from(smoke_run):
-    manifest = json.loads((smoke_run / "manifest.json").read_text())
-    assert manifest["versions"]["torch"]
-    assert manifest["data_digest"] == RunDirectory(smoke_run).data_summary()["digest"]
+    manifest = Manifest.read(smoke_run)
+    assert (manifest.kind, run_kind(smoke_run)) == ("study", "study")
+    assert manifest.versions["torch"]
+    assert manifest.started <= manifest.finished
+    assert manifest.details["data_digest"] == RunDirectory(smoke_run).data_summary()["digest"]
 
 
 def test_all_models_of_a_study():
@@ -159,21 +158,3 @@ def test_three_classes_and_an_unfinished_run(tmp_path):
     (tmp_path / "run" / "models" / "standard-0" / "done.json").unlink()
     with pytest.raises(RunError, match=r"done\.json: no such file"):
         analyse(RunDirectory(tmp_path / "run"))
-
-
-def test_the_commit_is_that_of_this_source_and_of_nothing_around_it(tmp_path, monkeypatch):
-    """Installed below somebody's own repository, heedful has no commit; nor has it where there is no git."""
-    installed = tmp_path / "venv" / "study.py"
-    installed.parent.mkdir()
-    installed.touch()
-    monkeypatch.setattr(study, "__file__", str(installed))
-    assert source_commit() is None
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "theirs"], check=True)
-    assert source_commit() is None
-    subprocess.run([*git, "add", str(installed)], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert source_commit() == head
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert source_commit() is None

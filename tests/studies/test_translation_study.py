@@ -84,8 +84,10 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
     config = study_preset("three", "smoke", "translation")
     run = RunDirectory(tmp_path)
     prepare(run, replace(config, max_length=9), pairs_of(3))
+    run.finish_data(config, "")
     assert (len(run.pairs("train")), len(run.pairs("validation"))) == (3, 3)
     prepare(run, replace(config, max_length=8), pairs_of(3))
+    run.finish_data(config, "")
     assert run.pairs("train").source.lengths.tolist() == [5, 4]  # with both ends
     summary = run.data_summary()
     assert (summary["train"], summary["validation"]) == (2, 2)

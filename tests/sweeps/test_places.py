@@ -1,6 +1,5 @@
 """One sweep in several places: processes of this machine, a Ray cluster of two nodes, with and without misfortune."""
 
-import json
 import os
 import signal
 
@@ -10,6 +9,7 @@ import heedful
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import ProcessPool
 from heedful.execution.ray_backend import RayPool
+from heedful.storage.manifest import Manifest
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult
 from heedful.sweeps.sweep import grid_toml, run_sweep
@@ -43,7 +43,7 @@ def test_local_is_whole(local):
     for study in result.studies:
         assert (local / study.folder / "report.html").exists()
         assert (local / study.folder / "models" / "standard-0" / "trace" / "4.parquet").exists()
-    assert json.loads((local / "manifest.json").read_text())["jobs"] == 1
+    assert Manifest.read(local).details["jobs"] == 1
 
 
 def test_ray_without_a_shared_path_brings_the_same_bytes_home_though_a_worker_was_killed(
@@ -52,7 +52,7 @@ def test_ray_without_a_shared_path_brings_the_same_bytes_home_though_a_worker_wa
     out, killer = tmp_path / "ray", Killer(after=6)
     assert not on_ray(grid, out, cluster, shared=False, on_event=killer).failed
     assert results_of(out) == results_of(local)
-    about = json.loads((out / "manifest.json").read_text())
+    about = Manifest.read(out).details
     assert (about["on"], about["nodes"]) == ("ray", 2)
     assert killer.killed is not None
     assert about["tried"][killer.killed]["attempts"] == 2
@@ -64,7 +64,7 @@ def test_a_driver_killed_between_studies_goes_on(grid, local, cluster, tmp_path)
     file.write_text(grid_toml(grid), encoding="utf-8")
     assert kill_driver_after(1, file, out, "--on", "ray", "--address", cluster) == 1
     on_ray(grid, out, cluster)
-    assert json.loads((out / "manifest.json").read_text())["kept"] == 1
+    assert Manifest.read(out).details["kept"] == 1
     assert results_of(out) == results_of(local)
 
 
@@ -89,5 +89,5 @@ def test_a_local_worker_killed_is_replaced(grid, local, tmp_path):
     out = tmp_path / "out"
     result = run_sweep(grid_of(grid), out, lambda studies: pool, text="", on_event=on_event)
     assert not result.failed
-    assert json.loads((out / "manifest.json").read_text())["tried"][killed[0]]["attempts"] == 2
+    assert Manifest.read(out).details["tried"][killed[0]]["attempts"] == 2
     assert results_of(out) == results_of(local)

@@ -1,6 +1,5 @@
 """A sweep: nothing twice, failures that stop nothing, a table and a page at the end."""
 
-import json
 import shutil
 import threading
 
@@ -11,8 +10,9 @@ from heedful.errors import ConfigError, RunError
 from heedful.execution.file_transfer import INCOMING
 from heedful.execution.pool import StoppedError
 from heedful.reports.pages import write_page
+from heedful.storage.manifest import Manifest, run_kind
 from heedful.sweeps.grid import grid_of
-from heedful.sweeps.result import SweepResult, is_sweep
+from heedful.sweeps.result import SweepResult
 from heedful.sweeps.sweep import run_sweep, start_sweep
 from tests.sweeps.tiny import FakeBackend, tiny_grid
 
@@ -51,8 +51,8 @@ def test_everything_is_carried_out_and_summed_up(sweep, tmp_path):
     assert "<table>" in result._repr_html_()
     assert [e.get("state") for e in events[:6]] == ["waiting"] * 6
     assert sum(e.get("state") == "finished" for e in events) == 6
-    assert json.loads((out / "manifest.json").read_text())["on"] == "nowhere"
-    assert is_sweep(out)
+    assert Manifest.read(out).details["on"] == "nowhere"
+    assert run_kind(out) == "sweep"
     assert not (out / "report.html").exists()  # pages are written by `heedful.sweep`
     assert write_page([out]).read_text().count("report.html") == 6
 
@@ -84,7 +84,7 @@ def test_a_failure_is_tried_again_and_stops_nothing(sweep, tmp_path):
     assert backend.attempts.count(NAMES[3]) == 3
     assert sum(event.get("state") == "retry" for event in events) == 3
     assert sum(event.get("state") == "failed" for event in events) == 1
-    tried = json.loads((tmp_path / "out" / "manifest.json").read_text())["tried"]
+    tried = Manifest.read(tmp_path / "out").details["tried"]
     assert tried[NAMES[0]]["attempts"] == 2
     assert tried[NAMES[3]]["error"] == "it <b>broke</b>"
     page = write_page([tmp_path / "out"]).read_text()

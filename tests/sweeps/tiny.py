@@ -5,11 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from heedful.config import StudyConfig
 from heedful.execution.pool import Job, WorkerDiedError
-from heedful.storage.atomic_files import sha256
-from heedful.storage.checksums import write_checksummed_json
+from heedful.storage.manifest import RunClock
 from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
+from heedful.studies.run_directory import RunDirectory
 
 
 def write_reviews(folder: Path) -> Path:
@@ -60,7 +61,7 @@ class FakeBackend:
         if self.failing.get(job.name, 0):
             self.failing[job.name] -= 1
             raise WorkerDiedError("it <b>broke</b>", killed=True)
-        write_study(Path(job.folder), replace(self.result, config_digest=digest(job.arguments["config"])))
+        write_study(Path(job.folder), job.arguments["config"], self.result)
 
     def stop(self) -> None:
         self.stopped = True
@@ -69,8 +70,9 @@ class FakeBackend:
         return {"on": "nowhere"}
 
 
-def write_study(folder: Path, result: StudyResult) -> None:
+def write_study(folder: Path, config: StudyConfig, result: StudyResult) -> None:
     """As much of a finished study as a sweep looks at."""
-    folder.mkdir(parents=True)
-    result.save(folder / "result.json")
-    write_checksummed_json(folder / "manifest.json", {"result": sha256(folder / "result.json")})
+    clock = RunClock("study")
+    clock.begin(folder)
+    RunDirectory(folder).claim(config)
+    clock.finish(folder, replace(result, config_digest=digest(config)))

@@ -1,9 +1,9 @@
 """An audit from beginning to end: passages are measured in chunks, the numbers become estimates and a verdict."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.data.alignments import Alignment
-from heedful.errors import ConfigError, DataError, HeedfulError
+from heedful.errors import ConfigError, DamagedError, DataError
 from heedful.execution.pool import OnProgress
-from heedful.storage.atomic_files import read_json, valid_path, without_nan, write_json
-from heedful.storage.checksums import quarantine
+from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
-from heedful.storage.serialization import content, digest, from_mapping
+from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
+from heedful.storage.serialization import digest, from_mapping
+from heedful.storage.step_cache import StepCache
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool)
     return result
 
 
-FORMAT = 2
+FORMAT = 3  # of the cached parts
 
 
 def measured(
@@ -188,23 +189,21 @@ def measured(
     key: str,
     on_progress: OnProgress = lambda line: None,
 ) -> list[MeasuredPart]:
-    """`measure` of every chunk. Those that lie in `folder` are read; a damaged file is set aside and measured anew.
+    """`measure` of every chunk; those that are cached in `folder` are read.
 
     key: everything that decides the answer beside the chunk itself; with the chunk it names the file. Progress counts
     passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
+    cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
     total, done = sum(len(chunk) for chunk in chunks), 0
     parts = []
     on_progress({"model": "audit", "step": 0, "steps": total})
     for chunk in chunks:
-        path = folder / f"{digest([FORMAT, key, chunk])[:32]}.json"
-        part = _read_part(path) if path.exists() else None
-        if part is None:
-            if (aside := quarantine(path)) is not None:
-                notice = f"{path} was damaged: set aside as {aside.name}, and measured again"
-                on_progress({"model": "audit", "notice": notice})
-            part = measure(chunk)
-            _write(path, part)
+        name = digest([FORMAT, key, chunk])[:32]
+        stored = cache.get(name)
+        part = measure(chunk) if stored is None else _part(stored)
+        if stored is None:
+            cache.put(name, _plain_part(part))
         parts.append(part)
         done += len(chunk)
         on_progress({"model": "audit", "step": done, "steps": total})
@@ -233,39 +232,20 @@ def fingerprint(network: Network) -> str:
     return sha.hexdigest()
 
 
-def _write(path: Path, part: MeasuredPart) -> None:
-    plain = without_nan(
-        {
-            "numbers": {name: values.tolist() for name, values in part.numbers.items()},
-            "important": part.important,
-            "outputs": part.outputs,
-            "predicted": part.predicted,
-            "examples": [asdict(example) for example in part.examples],
-        }
+def _plain_part(part: MeasuredPart) -> dict[str, Any]:
+    numbers = {name: values.tolist() for name, values in part.numbers.items()}
+    plain: dict[str, Any] = without_nan(asdict(replace(part, numbers={})) | {"numbers": numbers})
+    return plain
+
+
+def _part(plain: Mapping[str, Any]) -> MeasuredPart:
+    return MeasuredPart(
+        {name: np.array(values, dtype=np.float64) for name, values in plain["numbers"].items()},
+        plain["important"],
+        plain["outputs"],
+        plain["predicted"],
+        [from_mapping(AuditExample, example, where="example") for example in plain["examples"]],
     )
-    write_json(path, {"sha256": _checksum(plain), "part": plain})
-
-
-def _read_part(path: Path) -> MeasuredPart | None:
-    """What was written; nothing where the file is not the one that was written."""
-    try:
-        stored = read_json(path)
-        plain: Mapping[str, Any] = stored["part"]
-        if stored["sha256"] != _checksum(plain):
-            return None
-        return MeasuredPart(
-            {name: np.array(values, dtype=np.float64) for name, values in plain["numbers"].items()},
-            plain["important"],
-            plain["outputs"],
-            plain["predicted"],
-            [from_mapping(AuditExample, example, where=str(path)) for example in plain["examples"]],
-        )
-    except (HeedfulError, KeyError, TypeError):
-        return None
-
-
-def _checksum(plain: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content(plain), sort_keys=True).encode()).hexdigest()
 
 
 __all__ = ["AuditSettings", "run_audit"]
@@ -281,15 +261,17 @@ def run_audit(
     links: Mapping[int, Alignment] | None = None,
     model: str = "",
     data: str = "",
+    command: str | None = None,
     on_progress: OnProgress = lambda line: None,
 ) -> AuditResult:
     """Audit a model's attention on some passages; the model is left as it was found.
 
-    out: a folder for `result.json` and for `parts/`, from which an audit that was broken off goes on. rationales: of a
-    text, by its number, which of its words (special ones apart) people marked. links: of a text, its gold alignment
-    (source word, output word), where the passages of a text are its output words in order. model, data: their names.
+    out: a folder for `result.json`, `manifest.json` and `parts/`, from which an interrupted audit resumes. rationales:
+    of a text, by its number, which of its words (special ones apart) people marked. links: of a text, its gold
+    alignment (source word, output word), where the passages of a text are its output words in order. model, data: their
+    names. command: for the manifest.
     """
-    settings, out = settings or AuditSettings(), Path(out)
+    settings, out, clock = settings or AuditSettings(), Path(out), RunClock("audit", command)
     explainable = [passage for passage in passages if passage.pieces and asked(passage).any()]
     if not explainable:
         raise DataError(f"none of {len(passages)} passages has a word to explain")
@@ -301,6 +283,7 @@ def run_audit(
     marked = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
     ordered = sorted(marked, key=lambda pair: _size(pair[0]), reverse=True)  # the longest first: memory fails at once
     with directory_lock(out):
+        clock.begin(out)
         parts = measured(
             out / "parts",
             [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
@@ -320,7 +303,7 @@ def run_audit(
             wordless=len(passages) - len(explainable),
             left_out=left_out,
         )
-        result.save(out / "result.json")
+        clock.finish(out, result)
     return result
 
 
@@ -331,12 +314,14 @@ def free_folder(out: Path | str) -> Path:
     'audit-mine'
     """
     folder = Path(out)
-    others = {"config.toml": "a study", "following.json": "a followed training", "config.json": "a model"}
     if valid_path(folder).exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; an audit needs a folder")
-    for name, what in others.items():
-        if (folder / name).exists():
-            raise ConfigError(f"{folder} holds {what}; choose another folder for the audit")
+    other = "a model" if (folder / "config.json").exists() else None
+    with suppress(DamagedError):  # of an audit that then begins anew
+        if (folder / MANIFEST).exists() and (kind := run_kind(folder)) != "audit":
+            other = KIND_NAMES[kind]
+    if other is not None:
+        raise ConfigError(f"{folder} holds {other}; choose another folder for the audit")
     return folder
 
 

@@ -13,8 +13,8 @@ from heedful.errors import ConfigError, RunError
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.statistics import Estimate, bootstrap_mean
-from heedful.storage.atomic_files import valid_path, without_nan, write_json
-from heedful.storage.manifest import now, source_commit, versions
+from heedful.storage.atomic_files import valid_path, without_nan
+from heedful.storage.manifest import RESULT, Manifest, RunClock, refuse_other
 from heedful.storage.serialization import Stored, digest, frame
 from heedful.studies.result import Answer, Curve, Question, Verdict
 from heedful.studies.run_directory import ModelDirectory
@@ -247,16 +247,16 @@ class FollowedDirectory:
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
         self.folder = ModelDirectory(self.root)
+        self._clock: RunClock | None = None
 
     @property
     def result_path(self) -> Path:
         """The measures."""
-        return self.root / "result.json"
+        return self.root / RESULT
 
-    @property
-    def manifest_path(self) -> Path:
+    def manifest(self) -> Manifest:
         """When and with what it was recorded."""
-        return self.root / "manifest.json"
+        return Manifest.read(self.root)
 
     def is_begun(self) -> bool:
         """Whether this folder holds a followed training."""
@@ -278,14 +278,13 @@ class FollowedDirectory:
 
     def claim(self, probe: ProbeTexts) -> None:
         """Make the folder this training's, or refuse where something else lives in it."""
-        if self.is_begun():
-            if digest(self.probe()) != digest(probe):
-                raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
-            return
-        if valid_path(self.root).exists() and any(self.root.iterdir()):
-            raise RunError(f"{self.root} is not empty and no followed training; choose another folder")
-        probe.save(self._probe_path)
-        write_json(self.manifest_path, {"versions": versions(), "commit": source_commit(), "begun": now()})
+        refuse_other(self.root, "followed", self._probe_path.name, "choose another folder")
+        if self.is_begun() and digest(self.probe()) != digest(probe):
+            raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
+        self._clock = RunClock("followed")
+        self._clock.begin(self.root)
+        if not self.is_begun():
+            probe.save(self._probe_path)
 
     def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
         """Store a step and what it says; later steps are dropped, since training has gone back to before them."""
@@ -307,7 +306,7 @@ class FollowedDirectory:
         )
         metrics = [{"step": s.step, "accuracy": s.accuracy, "loss": s.loss} for s in result.steps]
         self.folder.save_metrics([without_nan(line) for line in metrics])
-        write_json(self.result_path, result.to_dict())
+        (self._clock or RunClock("followed")).finish(self.root, result)
         return result
 
     @property

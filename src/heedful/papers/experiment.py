@@ -10,8 +10,9 @@ from typing import Any
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError, RunError
 from heedful.papers.findings import Finding
-from heedful.papers.units import UNITS, Unit, read
+from heedful.papers.units import UNITS, Unit
 from heedful.storage.serialization import content, digest
+from heedful.storage.step_cache import read_answer
 from heedful.studies.run_directory import RunDirectory
 
 
@@ -45,7 +46,7 @@ class Workspace:
     def _answer(self, path: Path) -> dict[str, Any]:
         if not path.exists():
             raise _missing(path)
-        return read(path)
+        return read_answer(path)
 
 
 def _missing(path: Path) -> RunError:

@@ -18,8 +18,9 @@ from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent, call
 from heedful.papers.claims import Claim, LedgerEntry, judge
 from heedful.papers.experiment import Experiment, Needs, Workspace, study_folder
-from heedful.papers.results import Result, found, made_now, place, why_stale
+from heedful.papers.results import Result, found, made_now, place, why_stale, write_folder_manifest
 from heedful.papers.units import Unit
+from heedful.storage.manifest import MANIFEST
 from heedful.studies.repair import is_whole
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
@@ -87,6 +88,8 @@ def reproduce(
     made = {name: result for name, result in stored.items() if result is not None and not again}
     wanted = [experiment for experiment in chosen if experiment.name not in made]
     workspace = Workspace(budget, work / key / budget)
+    for folder in (results / key / budget, workspace.root) if wanted else ():
+        write_folder_manifest(folder, key, budget)
     spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage)
     for experiment in wanted:
         on_stage(experiment.title)
@@ -94,7 +97,7 @@ def reproduce(
         finding = experiment.find(workspace)
         seconds = spent[experiment.name] + time.perf_counter() - started
         if before is not None:
-            seconds += before.seconds  # what was computed then is still there
+            seconds += before.manifest.seconds or 0.0  # what was computed then is still there
         made[experiment.name] = made_now(key, experiment, budget, finding, seconds)
         made[experiment.name].keep(results)
     return [made[experiment.name] for experiment in chosen]
@@ -242,7 +245,7 @@ def stale_results(results: Path = RESULTS) -> list[Stale]:
     stale = []
     for key in KEYS:
         experiments = {experiment.name: experiment for experiment in paper(key).experiments}
-        for path in sorted((results / key).glob("*/*.json")):
+        for path in sorted(path for path in (results / key).glob("*/*.json") if path.name != MANIFEST):
             result = Result.load(path)
             known = experiments.get(result.experiment)
             reason = "there is no such experiment any more" if known is None else why_stale(result, known)

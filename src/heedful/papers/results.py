@@ -1,25 +1,20 @@
-"""Results on disk: one JSON file per experiment and budget, which says what made it, and whether that still stands."""
+"""Results on disk: one JSON file per experiment and budget, with its manifest; which of them are stale."""
 
-import platform
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from heedful.papers.experiment import Experiment
 from heedful.papers.findings import Finding
 from heedful.storage.atomic_files import valid_path
-from heedful.storage.manifest import source_commit
+from heedful.storage.manifest import MANIFEST, Manifest, source_commit, utc_now, versions
 from heedful.storage.serialization import Stored, content
-
-PACKAGES = ("heedful", "torch", "numpy", "scipy", "scikit-learn", "numba")
 
 
 @dataclass(frozen=True)
 class Result(Stored):
-    """What an experiment found, and what made it: its settings (seeds among them), versions, commit, time."""
+    """What an experiment found, its settings (seeds among them), and when and with what it was made."""
 
     paper: str
     experiment: str
@@ -28,16 +23,18 @@ class Result(Stored):
     version: int
     config_digest: str
     settings: Any
-    seconds: float
-    finished: str
-    commit: str | None
-    versions: dict[str, str]
-    command: str
+    manifest: Manifest
     finding: Finding
 
     def keep(self, folder: Path) -> None:
         """Write it to its place below a folder of results."""
         self.save(place(folder, self.paper, self.budget, self.experiment))
+
+
+def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
+    """Mark a folder as one of a paper's results or of its long work; each result has its own manifest inside."""
+    if not valid_path(folder / MANIFEST).exists():
+        Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)
 
 
 def place(folder: Path, paper: str, budget: str, experiment: str) -> Path:
@@ -67,11 +64,14 @@ def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, 
         version=experiment.version,
         config_digest=experiment.digest(budget),
         settings=content(experiment.settings(budget)),
-        seconds=round(seconds, 1),
-        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        commit=source_commit(),
-        versions=_versions(),
-        command=f"heedful reproduce {paper} {experiment.name} --budget {budget}",
+        manifest=Manifest(
+            "paper",
+            command=f"heedful reproduce {paper} {experiment.name} --budget {budget}",
+            versions=versions(),
+            commit=source_commit(),
+            finished=utc_now(),
+            seconds=round(seconds, 1),
+        ),
         finding=finding,
     )
 
@@ -84,7 +84,3 @@ def why_stale(result: Result, experiment: Experiment) -> str | None:
     if result.config_digest != now:
         return f"its settings have changed (digest {result.config_digest[:12]}, now {now[:12]})"
     return None
-
-
-def _versions() -> dict[str, Any]:
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}

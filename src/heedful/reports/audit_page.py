@@ -38,7 +38,8 @@ from heedful.reports.formatting import (
     with_ends,
 )
 from heedful.reports.html import assets, fill
-from heedful.storage.atomic_files import read_json, without_nan, write_text
+from heedful.storage.atomic_files import without_nan, write_text
+from heedful.storage.manifest import MANIFEST, Manifest
 
 EVEN = 3  # shades end at the highest weight, but not below so many times an even share: flat attention looks pale
 _HIGHEST = 5  # words in a ranking
@@ -258,8 +259,7 @@ def open_audits(runs: Sequence[Path]) -> list[ComparedAudit]:
 
 def command_of(run: Path) -> str:
     """What made an audit, where its manifest says so."""
-    manifest = run / "manifest.json"
-    return str(read_json(manifest).get("command") or "") if manifest.exists() else ""
+    return (Manifest.read(run).command or "") if (run / MANIFEST).exists() else ""
 
 
 def write_audits(runs: Sequence[Path], out: Path) -> Path:

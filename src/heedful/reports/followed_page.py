@@ -24,7 +24,7 @@ from heedful.reports.formatting import interval, percent
 from heedful.reports.html import Arrays, Payload, fill_training_page
 from heedful.reports.study_page import TERMS
 from heedful.reports.study_payload import FORMAT, drawn_agreement
-from heedful.storage.atomic_files import read_json, without_nan
+from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest
 from heedful.studies.page_data import PageModel, text_examples
 from heedful.studies.page_words import attended_words
@@ -225,11 +225,11 @@ def training_facts(result: FollowedTraining) -> list[tuple[str, str]]:
 
 def provenance(run: FollowedDirectory) -> list[tuple[str, str]]:
     """When and with what it was recorded."""
-    manifest = read_json(run.manifest_path)
+    manifest = run.manifest()
     facts = [
-        ("begun", manifest["begun"]),
-        ("commit", manifest["commit"] or ""),
-        ("versions", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items())),
+        ("begun", manifest.started or ""),
+        ("commit", manifest.commit or ""),
+        ("versions", ", ".join(f"{name} {version}" for name, version in manifest.versions.items())),
         ("texts", digest(run.probe())),
     ]
     return [(name, value) for name, value in facts if value]

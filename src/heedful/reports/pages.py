@@ -10,22 +10,15 @@ from typing import TYPE_CHECKING
 
 from heedful.errors import RunError
 from heedful.followed.result import FollowedDirectory
-from heedful.storage.atomic_files import read_json, valid_path, write_text
+from heedful.storage.atomic_files import write_text
+from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, RunKind, run_kind
 from heedful.studies.run_directory import RunDirectory
-from heedful.sweeps.result import SWEEP_RESULT, SweepResult, is_sweep
+from heedful.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.reproduction import Paper
     from heedful.papers.results import Result
-
-_NAMES = {
-    "study": "a study",
-    "following": "a followed training",
-    "audit": "an audit",
-    "sweep": "a sweep",
-    "paper": "a paper’s results",
-}
 
 
 def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path = Path("results")) -> Path:
@@ -35,12 +28,12 @@ def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path =
     """
     if not runs:
         raise RunError("no run was named; a run is the folder that heedful study, audit or reproduce wrote")
-    kinds = {str(run): kind_of(run) for run in runs}
+    kinds = {str(run): run_kind(run) for run in runs}
     kind, *others = dict.fromkeys(kinds.values())
     if len(runs) == 1:
         return _PAGES[kind](runs[0], out if out is not None else runs[0] / "report.html", results)
     if others or kind not in _SEVERAL:
-        each = ", ".join(f"{run} is {_NAMES[one]}" for run, one in kinds.items())
+        each = ", ".join(f"{run} is {KIND_NAMES[one]}" for run, one in kinds.items())
         raise RunError(f"one page sets studies, audits or followed trainings side by side, each with its like; {each}")
     return _SEVERAL[kind](runs, out if out is not None else Path("comparison.html"))
 
@@ -97,29 +90,6 @@ def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[R
     return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key]
 
 
-def kind_of(run: Path) -> str:
-    """`study`, `following`, `audit`, `sweep` or `paper`; an error that says what would do where it is none of them."""
-    from heedful.papers.reproduction import KEYS
-
-    if not valid_path(run).is_dir():
-        raise RunError(f"{run}: there is no such folder")
-    if FollowedDirectory(run).is_begun():
-        return "following"
-    if RunDirectory(run).config_path.exists():
-        return "study"
-    if is_sweep(run):
-        return "sweep"
-    if run.resolve().parent.name in KEYS:
-        return "paper"
-    if (run / "result.json").exists() and "passages" in read_json(run / "result.json"):
-        return "audit"
-    papers = f"results/{KEYS[0]}/quick"
-    raise RunError(
-        f"{run}: not a run of heedful; it has neither config.toml (a study), following.json (a followed training), "
-        f"grid.toml (a sweep) nor an audit's result.json, and is not a paper's folder such as {papers}"
-    )
-
-
 def _study_page(run: Path, out: Path, results: Path) -> Path:
     return write_report(run, out=out)
 
@@ -128,18 +98,19 @@ def _audit_page(run: Path, out: Path, results: Path) -> Path:
     from heedful.audits.result import AuditResult
     from heedful.reports.audit_page import command_of, write_audit_page
 
-    return write_audit_page(AuditResult.load(run / "result.json"), out, command_of(run))
+    return write_audit_page(AuditResult.load(run / RESULT), out, command_of(run))
 
 
 def _sweep_page(run: Path, out: Path, results: Path) -> Path:
     from heedful.reports.sweep_page import write_sweep_page
 
-    return write_sweep_page(SweepResult.load(run / SWEEP_RESULT), run, out)
+    return write_sweep_page(SweepResult.load(run / RESULT), run, out)
 
 
 def _paper_page(run: Path, out: Path, results: Path) -> Path:
     """The page of a paper's folder, be it that of its results or that of its trained models."""
-    key, budget = run.resolve().parent.name, run.resolve().name
+    made = Manifest.read(run).details
+    key, budget = made["paper"], made["budget"]
     for folder in (run.resolve().parent.parent, results):
         if _paper_results(key, budget, folder)[1]:
             return write_paper(key, budget, folder, out)
@@ -154,15 +125,15 @@ def _audits_page(runs: Sequence[Path], out: Path) -> Path:
     return write_audits(runs, out)
 
 
-_PAGES: dict[str, Callable[[Path, Path, Path], Path]] = {
+_PAGES: dict[RunKind, Callable[[Path, Path, Path], Path]] = {
     "study": _study_page,
-    "following": _study_page,
+    "followed": _study_page,
     "audit": _audit_page,
     "sweep": _sweep_page,
     "paper": _paper_page,
 }
-_SEVERAL: dict[str, Callable[[Sequence[Path], Path], Path]] = {
+_SEVERAL: dict[RunKind, Callable[[Sequence[Path], Path], Path]] = {
     "study": write_comparison,
-    "following": write_followed,
+    "followed": write_followed,
     "audit": _audits_page,
 }

@@ -131,19 +131,20 @@ def _docs_section(result: "Result", out: Path, figures: Path) -> list[str]:
         blocks += [f"![{markdown_text(_description(figure))}]({place})", markdown_text(caption)]
     blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
     provenance = " · ".join(markdown_text(part) for part in _provenance(result))
-    blocks.append(f"<sub><code>{markdown_text(result.command)}</code> · {provenance}</sub>")
+    blocks.append(f"<sub><code>{markdown_text(result.manifest.command or '')}</code> · {provenance}</sub>")
     return blocks
 
 
 def _provenance(result: "Result") -> list[str]:
     """How a result was made, besides its command."""
+    made = result.manifest
     return [
         f"budget {result.budget}",
         f"version {result.version}",
         f"settings {result.config_digest[:12]}",
-        f"commit {result.commit[:8]}" if result.commit else "no commit",
-        duration(result.seconds),
-        result.finished[:10],
+        f"commit {made.commit[:8]}" if made.commit else "no commit",
+        duration(made.seconds or 0.0),
+        (made.finished or "")[:10],
     ]
 
 

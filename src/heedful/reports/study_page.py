@@ -214,18 +214,15 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
 def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
     """Time, machine and versions from the manifest; only the digests where there is none yet."""
     facts = [("settings", result.config_digest), ("data", result.data["digest"])]
-    if not run.manifest_path.exists():
-        return facts
     manifest = run.manifest()
-    machine = manifest.get("machine") or {}
-    versions = manifest.get("versions") or {}
+    machine = manifest.machine
     recorded: list[tuple[str, Any]] = [
-        ("finished", manifest.get("finished")),
-        ("took", duration(manifest["seconds"]) if manifest.get("seconds") is not None else None),
+        ("finished", manifest.finished),
+        ("took", None if manifest.seconds is None else duration(manifest.seconds)),
         ("machine", f"{machine['system']}, {machine['cores']} cores" if machine else None),
-        ("device", manifest.get("device")),
-        ("commit", manifest.get("commit")),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("device", manifest.details.get("device")),
+        ("commit", manifest.commit),
+        ("versions", ", ".join(f"{name} {version}" for name, version in manifest.versions.items())),
     ]
     return [*((name, str(value)) for name, value in recorded if value), *facts]
 
@@ -233,9 +230,8 @@ def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
 def rerun(run: RunDirectory) -> tuple[str | None, str]:
     """The command that repeats this study, where there is one, and a sentence about it."""
     config = run.config()
-    manifest = run.manifest()
-    if command := manifest.get("command"):
-        return shlex.join(command), "The command that made this study. It goes on from what its folder already holds."
+    if made_by := run.manifest().command:
+        return made_by, "The command that made this study. It goes on from what its folder already holds."
     named = config.data in CATALOG or config.data in TASKS or config.data.partition(":")[0] == "multi30k"
     if not named and not Path(config.data).suffix:
         return None, "The texts of this study were handed over from Python, so no command can name them."

@@ -127,7 +127,7 @@ def print_preflight(result: "Preflight") -> None:
 def print_result(result: "Result") -> None:
     """A paper's tables, measured beside published, and the notes under them."""
     console = _console()
-    console.print(Text.assemble((result.title, "bold"), f" ({result.budget}, {result.seconds:.0f} s)"))
+    console.print(Text.assemble((result.title, "bold"), f" ({result.budget}, {result.manifest.seconds or 0:.0f} s)"))
     for measured in result.finding.tables:
         table = _table("", *measured.columns, title=measured.title, no_wrap=False)
         for row in measured.rows:

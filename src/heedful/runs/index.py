@@ -1,9 +1,9 @@
-"""Every run below a folder: studies, sweeps, audits, followed trainings and results of papers, whatever their state."""
+"""List of the runs below a folder: studies, sweeps, audits, followed trainings and results of papers."""
 
-import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,21 +12,20 @@ import pyarrow as pa
 
 from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig
-from heedful.errors import HeedfulError, RunError
+from heedful.errors import DamagedError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining
-from heedful.papers.reproduction import KEYS
 from heedful.papers.results import Result
-from heedful.storage.atomic_files import read_json, valid_path
-from heedful.storage.locks import LOCK, lock_holder
+from heedful.storage.atomic_files import valid_path
+from heedful.storage.locks import lock_holder
+from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SweepResult
 
-Kind = Literal["study", "sweep", "audit", "followed", "paper"]
+Kind = RunKind | Literal["unknown"]  # unknown: the manifest is damaged
 State = Literal["running", "finished", "failed", "broken off", "damaged"]
-BUDGETS = ("smoke", "quick", "paper")
 _WITHIN = {"models", "data", "trace", "trace-train", "checkpoints", "parts", "units"}  # folders of a run, not runs
 
 SCHEMA = {
@@ -48,11 +47,11 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run: where, of what kind, in what state, and its main figures.
+    """One run: its folder, kind, state and main figures.
 
     when: the end of a finished run, else the last time anything was written (UTC). accuracy, entropy: of the standard
     models at the end, of an audited model, or at the last step of a followed training. agreement: A(α, β) of the
-    model's own, which an audit has not. said: the verdict, or what is wrong.
+    model's own quantities; an audit has none. said: the verdict, or what is wrong.
     """
 
     run: str
@@ -94,158 +93,132 @@ class RunList(Stored, Tabular):
 
 def list_runs(folder: Path | str) -> RunList:
     """Every run below a folder, sorted by time."""
-    found = find_runs(Path(folder))
-    return RunList(str(folder), tuple(sorted((each.record for each in found), key=lambda r: (r.when, r.run))))
+    records = [entry.record for entry in find_runs(Path(folder))]
+    return RunList(str(folder), tuple(sorted(records, key=lambda record: (record.when, record.run))))
 
 
 def find_runs(folder: Path) -> list[RunEntry]:
     """Every run below a folder, with what can be read of it; links are not followed."""
     if not valid_path(folder).is_dir():
-        raise RunError(f"{folder}: no such folder; runs lie below runs/ unless --out said otherwise")
-    found = []
+        raise RunError(f"{folder}: no such folder; runs are below runs/ unless --out named another folder")
+    entries = []
     for root, folders, files in os.walk(folder):
-        place = Path(root)
-        here = list(_runs_of(place, folder, set(folders), files))
-        found += here
-        inside = bool(here) and here[0].record.kind in ("study", "audit", "followed")
+        kind = _kind(Path(root)) if MANIFEST in files else None
+        if kind is not None:
+            entries += _entries(Path(root), kind, Path(root).relative_to(folder).as_posix())
+        inside = kind in ("study", "audit", "followed")
         folders[:] = sorted(name for name in folders if not name.startswith(".") and not (inside and name in _WITHIN))
-    return found
+    return entries
 
 
-def _runs_of(root: Path, folder: Path, folders: set[str], files: list[str]) -> Iterator[RunEntry]:
-    """The runs that a folder is, or holds as files."""
-    name = root.relative_to(folder).as_posix()
-    if "following.json" in files:
-        yield _followed(root, name)
-    elif "grid.toml" in files and "studies" in folders:
-        yield _sweep(root, name)
-    elif "config.toml" in files:
-        if (study := _study(root, name, folders)) is not None:
-            yield study
-    elif (audit := _audit(root, name, folders, files)) is not None:
-        yield audit
-    if root.name in BUDGETS and root.parent.name in KEYS:
-        for file in sorted(files):
-            if file.endswith(".json"):
-                yield _paper(root / file, root.parent.name, root.name, f"{name}/{file}")
-
-
-def _study(root: Path, name: str, folders: set[str]) -> RunEntry | None:
-    run = RunDirectory(root)
+def _kind(root: Path) -> Kind | None:
+    """The kind of run that a manifest names; None where it is not a manifest of heedful."""
     try:
-        config = run.config()
+        return run_kind(root)
+    except DamagedError:
+        return "unknown"
+    except RunError:
+        return None
+
+
+def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
+    """The run in a folder; of a paper's folder, every result in it."""
+    try:
+        manifest = Manifest.read(root)
+        if kind == "paper":
+            paths = sorted(path for path in root.glob("*.json") if path.name != MANIFEST)
+            return [_paper(path, f"{name}/{path.name}", manifest) for path in paths]
+        if (process := lock_holder(root)) is not None:
+            return [_unfinished(root, name, kind, "running", f"held by {process}")]
+        if not (root / RESULT).exists():
+            return [_unfinished(root, name, kind, "broken off", _progress(root) if kind == "study" else "")]
+        return [_READERS[kind](root, name, manifest)]
     except (HeedfulError, OSError) as error:
-        if not folders & {"models", "data"}:
-            return None  # somebody else's config.toml
-        return RunEntry(root, _damaged(name, "study", root, root.name, error))
-    about: dict[str, Any] = {
+        record = RunRecord(name, kind, "damaged", _last_write(root), root.name, said=str(error))
+        return [RunEntry(root, record)]
+
+
+def _unfinished(root: Path, name: str, kind: Kind, state: State, said: str) -> RunEntry:
+    config: StudyConfig | None = None
+    about: dict[str, Any] = {"what": root.name}
+    if kind == "study" and RunDirectory(root).config_path.exists():
+        config = RunDirectory(root).config()
+        about = _about(config)
+    elif kind == "followed" and FollowedDirectory(root).is_begun():
+        about = {"what": FollowedDirectory(root).probe().name}
+    return RunEntry(root, RunRecord(name, kind, state, _last_write(root), said=said, **about), config)
+
+
+def _about(config: StudyConfig) -> dict[str, Any]:
+    return {
         "what": config.data,
         "budget": config.budget,
         "seeds": len(config.seeds),
         "config_digest": digest(config),
     }
-    if (who := lock_holder(root)) is not None:
-        return RunEntry(
-            root, RunRecord(name, "study", "running", _touched(root), said=f"held by {who}", **about), config
-        )
-    if not run.result_path.exists():
-        return RunEntry(
-            root, RunRecord(name, "study", "broken off", _touched(root), said=_progress(root), **about), config
-        )
-    try:
-        result = StudyResult.load(run.result_path)
-    except (HeedfulError, OSError) as error:
-        return RunEntry(root, _damaged(name, "study", root, config.data, error), config)
-    manifest = _manifest(run.manifest_path)
+
+
+def _study(root: Path, name: str, manifest: Manifest) -> RunEntry:
+    run = RunDirectory(root)
+    config, result = run.config(), run.result()
     record = RunRecord(
         name,
         "study",
         "finished",
-        manifest.get("finished") or _touched(root),
-        seconds=manifest.get("seconds"),
+        manifest.finished or _last_write(root),
+        seconds=manifest.seconds,
         accuracy=result.xi_final.value,
         agreement=next((a.estimate.value for a in result.agreements if a.name == "A(alpha,beta)"), None),
         entropy=result.entropy_final.value,
         said=result.verdict.sentence,
-        **about,
+        **_about(config),
     )
     return RunEntry(root, record, config, result)
 
 
-def _sweep(root: Path, name: str) -> RunEntry:
-    manifest = _manifest(root / "manifest.json")
-    if (who := lock_holder(root)) is not None:
-        return RunEntry(root, RunRecord(name, "sweep", "running", _touched(root), root.name, said=f"held by {who}"))
-    if not (root / "result.json").exists():
-        return RunEntry(root, RunRecord(name, "sweep", "broken off", _touched(root), root.name))
-    try:
-        result = SweepResult.load(root / "result.json")
-    except (HeedfulError, OSError) as error:
-        return RunEntry(root, _damaged(name, "sweep", root, root.name, error))
+def _sweep(root: Path, name: str, manifest: Manifest) -> RunEntry:
+    result = SweepResult.load(root / RESULT)
     done = len(result.studies) - len(result.failed)
     record = RunRecord(
         name,
         "sweep",
         "failed" if result.failed else "finished",
-        manifest.get("finished") or _touched(root),
+        manifest.finished or _last_write(root),
         " × ".join(f"{axis.name} ({len(axis.values)})" for axis in result.axes) or root.name,
-        seconds=manifest.get("seconds"),
+        seconds=manifest.seconds,
         said=f"{done} of {len(result.studies)} studies finished",
     )
     return RunEntry(root, record, result=result)
 
 
-def _audit(root: Path, name: str, folders: set[str], files: list[str]) -> RunEntry | None:
-    path = root / "result.json"
-    if LOCK in files and (who := lock_holder(root)) is not None:
-        return RunEntry(root, RunRecord(name, "audit", "running", _touched(root), root.name, said=f"held by {who}"))
-    if "result.json" not in files:
-        if not any((root / "parts").glob("*.json")):
-            return None
-        return RunEntry(root, RunRecord(name, "audit", "broken off", _touched(root), root.name))
-    try:
-        plain = read_json(path)
-    except (HeedfulError, OSError) as error:
-        return RunEntry(root, _damaged(name, "audit", root, root.name, error)) if "parts" in folders else None
-    if not {"fingerprint", "headline", "scores"} <= plain.keys():
-        return None
-    try:
-        result = AuditResult.load(path)
-    except (HeedfulError, OSError) as error:
-        return RunEntry(root, _damaged(name, "audit", root, root.name, error))
-    manifest = _manifest(root / "manifest.json")
+def _audit(root: Path, name: str, manifest: Manifest) -> RunEntry:
+    result = AuditResult.load(root / RESULT)
+    entropies = (s.estimate.value for s in result.scores if (s.quantity, s.of) == ("entropy", result.headline))
     record = RunRecord(
         name,
         "audit",
         "finished",
-        manifest.get("finished") or _when(path),
+        manifest.finished or _last_write(root),
         " on ".join(part for part in (result.model, result.data) if part) or root.name,
-        seconds=manifest.get("seconds"),
+        seconds=manifest.seconds,
         accuracy=result.accuracy.value if result.accuracy else None,
-        entropy=next(
-            (s.estimate.value for s in result.scores if (s.quantity, s.of) == ("entropy", result.headline)), None
-        ),
+        entropy=next(entropies, None),
         said=result.verdict.sentence,
     )
     return RunEntry(root, record, result=result)
 
 
-def _followed(root: Path, name: str) -> RunEntry:
+def _followed(root: Path, name: str, manifest: Manifest) -> RunEntry:
     run = FollowedDirectory(root)
-    try:
-        what = run.probe().name
-        if not run.result_path.exists():
-            return RunEntry(root, RunRecord(name, "followed", "broken off", _touched(root), what))
-        result = run.result()
-    except (HeedfulError, OSError) as error:
-        return RunEntry(root, _damaged(name, "followed", root, root.name, error))
+    data, result = run.probe().name, run.result()
     last = result.steps[-1]
     record = RunRecord(
         name,
         "followed",
         "finished",
-        _when(run.result_path),
-        f"{result.model} on {what}",
+        manifest.finished or _last_write(root),
+        f"{result.model} on {data}",
+        seconds=manifest.seconds,
         accuracy=last.accuracy,
         agreement=next((a.estimate.value for a in last.agreements if a.name == "A(alpha,beta)"), None),
         entropy=last.entropy.value,
@@ -254,62 +227,38 @@ def _followed(root: Path, name: str) -> RunEntry:
     return RunEntry(root, record, result=result)
 
 
-def _paper(path: Path, paper: str, budget: str, name: str) -> RunEntry:
+def _paper(path: Path, name: str, manifest: Manifest) -> RunEntry:
     try:
         result = Result.load(path)
     except (HeedfulError, OSError) as error:
-        record = RunRecord(name, "paper", "damaged", _when(path), f"{paper} {path.stem}", budget, said=str(error))
+        what, budget = f"{manifest.details.get('paper')} {path.stem}", manifest.details.get("budget")
+        record = RunRecord(name, "paper", "damaged", _last_write(path), what, budget, said=str(error))
         return RunEntry(path, record)
-    record = RunRecord(
-        name, "paper", "finished", result.finished, f"{paper} {result.title}", budget, seconds=result.seconds
-    )
+    made, what = result.manifest, f"{result.paper} {result.title}"
+    record = RunRecord(name, "paper", "finished", made.finished or "", what, result.budget, seconds=made.seconds)
     return RunEntry(path, record, result=result)
 
 
-def _damaged(name: str, kind: Kind, root: Path, what: str, error: Exception) -> RunRecord:
-    return RunRecord(name, kind, "damaged", _touched(root), what, said=str(error))
+_READERS: dict[Kind, Callable[[Path, str, Manifest], RunEntry]] = {
+    "study": _study,
+    "sweep": _sweep,
+    "audit": _audit,
+    "followed": _followed,
+}
 
 
 def _progress(root: Path) -> str:
     models = root / "models"
     begun = [path for path in models.iterdir() if path.is_dir()] if models.is_dir() else []
     done = sum((path / "done.json").exists() for path in begun)
-    if not begun:
-        return "no model was begun"
-    return f"{done} of {len(begun)} begun models are trained"
+    return f"{done} of {len(begun)} begun models are trained" if begun else "no model was begun"
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    """What is known of when and how, as far as it can be believed."""
-    try:
-        plain = read_json(path)
-    except (HeedfulError, OSError):
-        return {}
-    wanted: dict[str, Callable[[Any], bool]] = {
-        "finished": lambda value: isinstance(value, str),
-        "seconds": lambda value: isinstance(value, int | float) and math.isfinite(value),
-    }
-    return {name: plain[name] for name, right in wanted.items() if right(plain.get(name))}
-
-
-def _touched(root: Path) -> str:
+def _last_write(root: Path) -> str:
     """When anything was last written in a run."""
     places = [root, *root.glob("*"), *root.glob("models/*"), *root.glob("models/*/*"), *root.glob("parts/*")]
     times = []
     for place in places:
-        try:
+        with suppress(OSError):
             times.append(place.stat().st_mtime)
-        except OSError:
-            continue
-    return _stamp(max(times, default=0.0))
-
-
-def _when(path: Path) -> str:
-    try:
-        return _stamp(path.stat().st_mtime)
-    except OSError:
-        return ""
-
-
-def _stamp(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(times))) if times else ""

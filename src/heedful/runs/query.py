@@ -1,4 +1,4 @@
-"""One question in SQL about all runs below a folder, answered by DuckDB, which sees these tables and nothing else."""
+"""SQL queries over all runs below a folder, run by DuckDB, which has access to these tables only."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _METRICS = ("accuracy", "loss", "train_loss", "bleu")
 
 @dataclass(frozen=True)
 class View:
-    """A table by name: its columns, and what fills it."""
+    """A table that can be queried: its name, columns and rows."""
 
     name: str
     about: str
@@ -43,42 +43,42 @@ class View:
         """The columns without a row."""
         return arrow_table([], self.schema)
 
-    def of(self, found: Sequence[RunEntry]) -> Any:
-        """The table of these runs; a trace stays on disk until it is asked about."""
+    def of(self, entries: Sequence[RunEntry]) -> Any:
+        """The table of these runs; traces stay on disk until they are queried."""
         if self.rows is None:
-            return _trace(found, pa.schema(list(self.schema.items())))
-        return arrow_table(list(self.rows(found)), self.schema)
+            return _trace(entries, pa.schema(list(self.schema.items())))
+        return arrow_table(list(self.rows(entries)), self.schema)
 
 
-def _runs(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        yield asdict(each.record)
+def _runs(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        yield asdict(entry.record)
 
 
-def _settings(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if each.config is not None:
-            for name, value in _flat(content(each.config)):
+def _settings(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if entry.config is not None:
+            for name, value in _flat(content(entry.config)):
                 yield {
-                    "run": each.record.run,
+                    "run": entry.record.run,
                     "setting": name,
                     "value": value if isinstance(value, str) else json.dumps(value),
                 }
 
 
-def _agreements(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, StudyResult):
-            for row in each.result.agreements:
-                yield {"run": each.record.run, "data": each.record.what, **agreement_row(row)}
+def _agreements(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, StudyResult):
+            for row in entry.result.agreements:
+                yield {"run": entry.record.run, "data": entry.record.what, **agreement_row(row)}
 
 
-def _models(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, StudyResult):
-            for model in each.result.models:
+def _models(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, StudyResult):
+            for model in entry.result.models:
                 yield {
-                    "run": each.record.run,
+                    "run": entry.record.run,
                     "model": model.name,
                     "kind": model.kind,
                     "seed": model.seed,
@@ -90,14 +90,14 @@ def _models(found: Sequence[RunEntry]) -> Iterator[Row]:
                 }
 
 
-def _metrics(found: Sequence[RunEntry]) -> Iterator[Row]:
-    """Every line of every metrics.jsonl, unfinished models' too; a line that cannot be read is left out."""
-    for each in found:
-        for model, folder in _models_on_disk(each):
+def _metrics(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    """Every line of every metrics.jsonl, of unfinished models too; unreadable lines are left out."""
+    for entry in entries:
+        for model, folder in _models_on_disk(entry):
             with suppress(OSError, UnicodeDecodeError):
                 for text in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
                     if (line := _metric(text)) is not None:
-                        yield {"run": each.record.run, **model, **line}
+                        yield {"run": entry.record.run, **model, **line}
 
 
 def _metric(text: str) -> Row | None:
@@ -108,29 +108,29 @@ def _metric(text: str) -> Row | None:
     return None
 
 
-def _audits(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, AuditResult):
-            about = {"run": each.record.run, "model": each.result.model, "data": each.result.data}
-            for score in each.result.scores:
-                yield about | {"headline": score.of == each.result.headline} | score_row(score)
+def _audits(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, AuditResult):
+            about = {"run": entry.record.run, "model": entry.result.model, "data": entry.result.data}
+            for score in entry.result.scores:
+                yield about | {"headline": score.of == entry.result.headline} | score_row(score)
 
 
-def _followed(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, FollowedTraining):
-            for row in each.result.to_rows():
-                yield {"run": each.record.run, **row}
+def _followed(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, FollowedTraining):
+            for row in entry.result.to_rows():
+                yield {"run": entry.record.run, **row}
 
 
-def _sweeps(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, SweepResult):
-            for study in each.result.studies:
-                for axis, value in zip(each.result.axes, study.place, strict=True):
+def _sweeps(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, SweepResult):
+            for study in entry.result.studies:
+                for axis, value in zip(entry.result.axes, study.place, strict=True):
                     yield {
-                        "sweep": each.record.run,
-                        "run": study.folder if each.record.run == "." else f"{each.record.run}/{study.folder}",
+                        "sweep": entry.record.run,
+                        "run": study.folder if entry.record.run == "." else f"{entry.record.run}/{study.folder}",
                         "axis": axis.name,
                         "value": value,
                         "state": study.state,
@@ -138,15 +138,15 @@ def _sweeps(found: Sequence[RunEntry]) -> Iterator[Row]:
                     }
 
 
-def _findings(found: Sequence[RunEntry]) -> Iterator[Row]:
-    for each in found:
-        if isinstance(each.result, Result):
-            for value in each.result.finding.values:
+def _findings(entries: Sequence[RunEntry]) -> Iterator[Row]:
+    for entry in entries:
+        if isinstance(entry.result, Result):
+            for value in entry.result.finding.values:
                 yield {
-                    "run": each.record.run,
-                    "paper": each.result.paper,
-                    "experiment": each.result.experiment,
-                    "budget": each.result.budget,
+                    "run": entry.record.run,
+                    "paper": entry.result.paper,
+                    "experiment": entry.result.experiment,
+                    "budget": entry.result.budget,
                     "name": value.name,
                     **asdict(value.estimate),
                 }
@@ -160,28 +160,28 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value
 
 
-def _models_on_disk(each: RunEntry) -> Iterator[tuple[Row, Path]]:
-    if each.record.kind == "followed":
-        yield {"model": "model", "kind": "followed", "seed": None}, each.root
-    elif each.record.kind == "study":
-        for folder in sorted((each.root / "models").glob("*")):
+def _models_on_disk(entry: RunEntry) -> Iterator[tuple[Row, Path]]:
+    if entry.record.kind == "followed":
+        yield {"model": "model", "kind": "followed", "seed": None}, entry.root
+    elif entry.record.kind == "study":
+        for folder in sorted((entry.root / "models").glob("*")):
             kind, _, seed = folder.name.rpartition("-")
             if folder.is_dir() and seed.isdecimal():
                 yield {"model": folder.name, "kind": kind, "seed": int(seed)}, folder
 
 
-def _trace(found: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
-    """All traces as one table, whose first columns say where a row is from; files that cannot be read are left out."""
+def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
+    """All traces as one table, whose first columns name the run and model; unreadable files are left out."""
     reader, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
     fragments = []
-    for each in found:
-        for model, folder in _models_on_disk(each):
+    for entry in entries:
+        for model, folder in _models_on_disk(entry):
             for split, name in (("validation", "trace"), ("train", "trace-train")):
                 for path in sorted((folder / name).glob("*.parquet")):
                     if not path.stem.isdecimal():
                         continue
                     here = (
-                        (ds.field("run") == each.record.run)
+                        (ds.field("run") == entry.record.run)
                         & (ds.field("model") == model["model"])
                         & (ds.field("split") == split)
                         & (ds.field("step") == int(path.stem))
@@ -289,23 +289,23 @@ VIEWS = {
 }
 
 
-_SEALED: dict[str, str | bool | int | float | list[str]] = {
+_ISOLATED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
     "temp_directory": "",
 }
-_ASKS = ("SELECT", "EXPLAIN", "MULTI")  # kinds of statements that only ask; PIVOT counts as several
+_READ_ONLY = ("SELECT", "EXPLAIN", "MULTI")  # kinds of statements; PIVOT counts as several
 
 
 class QueryError(HeedfulError):
-    """SQL that cannot be answered."""
+    """SQL that cannot be run."""
 
 
 @dataclass(frozen=True)
 class Answer(Tabular):
-    """The rows that answer a question."""
+    """The result of a query."""
 
     sql: str
     table: pa.Table
@@ -315,7 +315,7 @@ class Answer(Tabular):
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: the question, the columns, the rows."""
+        """Plain values: the query, the columns, the rows."""
         rows = without_nan(self.to_rows())
         return {"sql": self.sql, "columns": self.table.column_names, "rows": rows}
 
@@ -325,16 +325,16 @@ class Answer(Tabular):
 
 
 def ask(sql: str, folder: Path | str) -> Answer:
-    """The answer to one SELECT about the runs below a folder; see `schema` for what can be asked about.
+    """Run one SELECT over the runs below a folder; `schema` lists the tables.
 
     Nothing is written, no file is read that is not a run's, and no extension is loaded.
     """
     _refuse_other(sql)
-    asked = {name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
-    found = find_runs(Path(folder)) if asked else []
-    with duckdb.connect(":memory:", config=_SEALED) as connection:
+    queried = {name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
+    entries = find_runs(Path(folder)) if queried else []
+    with duckdb.connect(":memory:", config=_ISOLATED) as connection:
         for name, view in VIEWS.items():
-            connection.register(name, view.of(found) if name in asked else view.empty())
+            connection.register(name, view.of(entries) if name in queried else view.empty())
         connection.execute("SET lock_configuration = true")
         try:
             table = connection.sql(sql).to_arrow_table()
@@ -344,7 +344,7 @@ def ask(sql: str, folder: Path | str) -> Answer:
 
 
 def schema() -> Answer:
-    """Every table that can be asked about, with its columns.
+    """Every table that can be queried, with its columns.
 
     >>> schema().to_rows()[0]["table"]
     'runs'
@@ -368,11 +368,11 @@ def _refuse_other(sql: str) -> None:
     if len(statements) != 1:
         raise QueryError(f"{len(statements)} statements; ask one question at a time")
     kind = str(statements[0].type).rpartition(".")[2]
-    if kind not in _ASKS:
+    if kind not in _READ_ONLY:
         raise QueryError(f"{kind} is not answered: a query may only SELECT")
 
 
 def _in_words(error: Exception) -> QueryError:
-    """What DuckDB says, as one sentence without the drawing below it."""
-    said = str(error).split("\n\nLINE ")[0]
-    return QueryError(f"{' '.join(said.split())} (tables and columns: heedful query --schema)")
+    """DuckDB's message as one sentence, without the excerpt below it."""
+    message = str(error).split("\n\nLINE ")[0]
+    return QueryError(f"{' '.join(message.split())} (tables and columns: heedful query --schema)")

@@ -92,15 +92,12 @@ def write_checksummed_text(path: Path, text: str) -> None:
     write_text(path, f"{_HEAD}{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
 
-def verify_checksummed_text(path: Path) -> bool:
-    """Refuse a file that is empty, or whose first line is a comment but not the checksum of the rest.
-
-    Returns whether it has a checksum: what was written before there were any has none.
+def verify_checksummed_text(path: Path) -> None:
+    """Raise `DamagedError` where the first line of a file is not the checksum of the rest.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.toml"
     >>> write_checksummed_text(path, "a = 1\\n"); verify_checksummed_text(path)
-    True
     >>> _ = path.write_text(path.read_text().replace("1\\n", "2\\n")); verify_checksummed_text(path)
     Traceback (most recent call last):
       ...
@@ -111,7 +108,6 @@ def verify_checksummed_text(path: Path) -> bool:
     if not content.strip():
         raise damaged_error(path, "it is empty")
     if not head.startswith(b"#"):
-        return False
+        raise damaged_error(path, "it has no checksum")
     if head.decode("utf-8", "replace") != _HEAD + hashlib.sha256(rest).hexdigest():
         raise damaged_error(path, "its checksum is another")
-    return True

@@ -1,70 +1,196 @@
-"""What made an audit or a followed training: the command, versions, commit and time."""
+"""The manifest of a run: its kind, and when, where and with what it was made.
 
+`manifest.json` is written when a run begins, and completed when it ends with the checksum of `result.json`.
+"""
+
+import os
 import platform
+import shlex
 import subprocess
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any, Literal
 
-from heedful.storage.serialization import Stored
+from heedful.errors import ConfigError, DamagedError, HeedfulError, RunError
+from heedful.storage.atomic_files import TEMPORARY, json_text, read_json, sha256, valid_path, without_nan, write_text
+from heedful.storage.checksums import damaged_error, quarantine
+from heedful.storage.locks import LOCK
+from heedful.storage.serialization import Stored, from_mapping
+from heedful.storage.step_cache import StepRecord
 
-PACKAGES = ("heedful", "torch", "transformers", "captum", "numpy", "scipy")
+MANIFEST, RESULT = "manifest.json", "result.json"
+RunKind = Literal["study", "sweep", "audit", "followed", "paper"]
+KIND_NAMES: Mapping[RunKind, str] = {
+    "study": "a study",
+    "sweep": "a sweep",
+    "audit": "an audit",
+    "followed": "a followed training",
+    "paper": "a paper’s results",
+}
+PACKAGES = (
+    "heedful",
+    "torch",
+    "transformers",
+    "captum",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "polars",
+    "pyarrow",
+)
 
 
 @dataclass(frozen=True)
-class Provenance(Stored):
-    """`manifest.json` of an audit. seconds, cpu_seconds: of its last leg, where it was broken off and went on."""
+class Manifest:
+    """Everything that may differ between two runs that give the same result.
 
-    command: str
-    versions: dict[str, str]
-    commit: str | None
-    finished: str
-    seconds: float
-    cpu_seconds: float
-
-
-class Clock:
-    """Measures from when it was made.
-
-    >>> Clock().stopped("heedful audit MODEL DATA").command
-    'heedful audit MODEL DATA'
+    started, finished: UTC. seconds, cpu_seconds: of the last process, where the run was interrupted and resumed.
+    details: what only this kind of run has. files: checksums of finished files, `result.json` among them.
     """
 
-    def __init__(self) -> None:
+    kind: RunKind
+    command: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    commit: str | None = None
+    machine: dict[str, Any] = field(default_factory=dict)
+    started: str | None = None
+    finished: str | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, kind: RunKind, command: str | None = None) -> "Manifest":
+        """The manifest of a run that begins now.
+
+        >>> Manifest.now("audit", "heedful audit MODEL DATA").command
+        'heedful audit MODEL DATA'
+        """
+        machine = {"system": platform.platform(), "cores": os.cpu_count()}
+        return cls(kind, command or current_command(), versions(), source_commit(), machine, utc_now())
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """The manifest in a folder; an error where there is none, or it is damaged."""
+        path = folder / MANIFEST
+        try:
+            return from_mapping(cls, StepRecord(path).load(), where=str(path))
+        except ConfigError as error:
+            raise damaged_error(path, str(error).removeprefix(f"{path}: ")) from None
+
+    def write(self, folder: Path) -> None:
+        """Write it into a folder, with its own checksum."""
+        plain = asdict(self)
+        StepRecord(folder / MANIFEST).save(plain, plain.pop("files"))
+
+
+class RunClock:
+    """Times a run, and writes its manifest when it begins and when it ends.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> clock = RunClock("sweep"); clock.begin(folder)
+    >>> Manifest.read(folder).finished is None, run_kind(folder)
+    (True, 'sweep')
+    """
+
+    def __init__(self, kind: RunKind, command: str | None = None) -> None:
+        self.manifest = Manifest.now(kind, command)
         self._wall, self._cpu = time.monotonic(), time.process_time()
 
-    def stopped(self, command: str) -> Provenance:
-        """What is true now of the command that is about to end."""
-        return Provenance(
-            command,
-            versions(),
-            source_commit(),
-            now(),
-            round(time.monotonic() - self._wall, 1),
-            round(time.process_time() - self._cpu, 1),
+    def begin(self, folder: Path) -> None:
+        """Write the manifest, unless one is there; a run that is resumed keeps the time when it was first started."""
+        with suppress(DamagedError):
+            if (folder / MANIFEST).exists():
+                self.manifest = replace(self.manifest, started=Manifest.read(folder).started)
+                return
+        quarantine(folder / MANIFEST)
+        self.manifest.write(folder)
+
+    def finish(self, folder: Path, result: Stored, **details: Any) -> None:
+        """Write the result, then the manifest that vouches for it; at no instant does one vouch for another result."""
+        path, text = folder / RESULT, json_text(result.to_dict())
+        if not (path.exists() and path.read_bytes() == text.encode()):
+            self.manifest.write(folder)
+            write_text(path, text)
+        finished = replace(
+            self.manifest,
+            finished=utc_now(),
+            seconds=round(time.monotonic() - self._wall, 1),
+            cpu_seconds=round(time.process_time() - self._cpu, 1),
+            details=without_nan(details),
+            files={RESULT: sha256(path)},
         )
+        finished.write(folder)
+
+
+def run_kind(folder: Path) -> RunKind:
+    """The kind of the run in a folder, from its manifest; an error where it is not a run."""
+    if not valid_path(folder).is_dir():
+        raise RunError(f"{folder}: there is no such folder")
+    if not (folder / MANIFEST).exists():
+        raise RunError(f"{folder}: not a run of heedful (it has no {MANIFEST})")
+    named = read_json(folder / MANIFEST).get("kind")
+    for kind in KIND_NAMES:
+        if kind == named:
+            return kind
+    raise RunError(f"{folder}: not a run of heedful ({MANIFEST} has no kind such as {', '.join(KIND_NAMES)})")
+
+
+def refuse_other(folder: Path, kind: RunKind, first: str, remedy: str = "choose another --out") -> None:
+    """Refuse a folder that holds something other than a run of this kind.
+
+    first: the file that a run of this kind always has, which makes up for a lost manifest.
+    """
+    if not valid_path(folder).exists():
+        return
+    if not folder.is_dir():
+        raise RunError(f"{folder} is a file; {remedy}")
+    try:
+        other = run_kind(folder)
+    except HeedfulError:
+        ours = valid_path(folder / first).exists() or all(
+            path.name == LOCK or (path.name.startswith(".") and path.name.endswith(TEMPORARY))
+            for path in folder.iterdir()
+        )
+        if not ours:
+            raise RunError(f"{folder} is not empty and not {KIND_NAMES[kind]} of heedful; {remedy}") from None
+    else:
+        if other != kind:
+            raise RunError(f"{folder} holds {KIND_NAMES[other]}; {remedy}")
+
+
+def current_command() -> str | None:
+    """The command that this process was started with; None where it is not `heedful`."""
+    return shlex.join(["heedful", *sys.argv[1:]]) if Path(sys.argv[0]).name == "heedful" else None
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of what is installed.
+    """The versions of Python and of the installed packages that results depend on.
 
     >>> list(versions())[:3]
     ['python', 'heedful', 'torch']
     """
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
-def now() -> str:
-    """The time in Greenwich.
+def utc_now() -> str:
+    """The time in UTC.
 
-    >>> now().endswith("Z")
+    >>> utc_now().endswith("Z")
     True
     """
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -74,8 +200,8 @@ def source_commit() -> str | None:
     """The commit of this source tree, where it is one; a package installed within another repository has none."""
     here = Path(__file__)
     try:
-        for asked in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
-            command = ["git", "-C", str(here.parent), *asked]
+        for arguments in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
+            command = ["git", "-C", str(here.parent), *arguments]
             answer = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -1,15 +1,15 @@
-"""Recorded traces become agreements: which α meets which β, at which step, against which chance.
+"""Analysis of recorded traces: agreements between α, β and Δ, entropy, alignment error.
 
 Two conventions (SPEC §2), for each seed A of a study and its successor B:
 
-*own*    α and Δ of A at its last step; β of A at its last step; β^uf and α^fr of A's own twins.
+*own*    α and Δ of A at its last step; β of A at its last step; β^uf and α^fr of A's own models.
 *cross*  α and Δ of A at its best-validation step; β, β^uf and α^fr of B's models; the proxy or logistic probe as first
-         argument. It is what the paper's released code does, and what its numbers match.
+         argument. This is what the paper's released code does, and what its numbers match.
 
-Quantities of a twin are read at the recorded step where agreement is highest, as the paper does (A.7).
+Quantities of another model are read at the recorded step of highest agreement, as in the paper (A.7).
 
-The same comparisons serve Kendall's τ-b in place of A, and the sample of training texts in place of the validation
-texts (snell2021, Tables 3, 4, 7 and 8).
+Kendall's τ-b can take the place of A, and the sample of training texts that of the validation texts (snell2021,
+Tables 3, 4, 7 and 8).
 """
 
 from collections.abc import Callable, Sequence
@@ -44,12 +44,12 @@ MeasureName = Literal["agreement", "kendall"]
 
 
 class Recordings:
-    """Every model's quantities at every recorded step, each read once."""
+    """The recorded quantities of every model at every step, each read once."""
 
     def __init__(self, run: RunDirectory, split: Recorded = "validation") -> None:
         self.run, self.split = run, split
         config = run.config()
-        self.seeds, self.translating = config.seeds, config.task == "translation"
+        self.seeds, self.translating = config.seeds, run.is_translation()
         self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split))
         self.quantity = cache(lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step))
         first = self.trace("standard", self.seeds[0])
@@ -57,7 +57,7 @@ class Recordings:
         self.lengths = first.quantity("alpha", first.steps[0]).lengths
 
     def other(self, seed: int) -> int:
-        """The seed that another is compared with."""
+        """The seed that a seed is compared with: its successor."""
         return self.seeds[(self.seeds.index(seed) + 1) % len(self.seeds)]
 
     def steps(self, kind: ModelKind, seed: int) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Recordings:
 
 @dataclass(frozen=True)
 class _Measure:
-    """How two quantities are compared: a value per row, the number of ties (or of rows without one), and chance."""
+    """A measure of two quantities: a value per row, the number of ties (or undefined rows), and its chance levels."""
 
     rows: Callable[[Ragged, Ragged], tuple[Rows, int]]
     shuffled: Callable[[Ragged, Ragged, Recordings], Rows]
@@ -106,7 +106,7 @@ _MEASURES: dict[MeasureName, _Measure] = {
 
 @dataclass(frozen=True)
 class Pairing:
-    """A(u, v) for one seed: the two quantities at each step that the moving one's model was recorded."""
+    """A(u, v) for one seed: the two quantities at each recorded step of the model whose quantity varies."""
 
     steps: tuple[int, ...]
     pair: Callable[[int], tuple[Ragged, Ragged]]
@@ -128,7 +128,7 @@ class _Reading:
 
 
 def measure_agreements(recordings: Recordings, measure: MeasureName = "agreement") -> tuple[AgreementResult, ...]:
-    """All agreements of a study under both conventions; `kendall` compares whole orders by τ-b instead of the top."""
+    """All agreements of a study under both conventions; `kendall` takes τ-b in place of A."""
     by, results = _MEASURES[measure], []
     for convention in ("own", "cross"):
         climb = _climb(recordings, convention, by)
@@ -164,7 +164,7 @@ def _names(translating: bool, convention: Convention) -> tuple[str, ...]:
     return (*names, "A(alpha,alpha_hat)") if convention == "cross" else tuple(names)
 
 
-# A quantity that moves with the steps of a pairing: whose model's, and under which name it is stored.
+# The quantities that vary with the steps of a pairing: the kind of model, and the name under which they are stored.
 _MOVING: dict[str, tuple[ModelKind, str]] = {
     "beta": ("standard", "beta_logit"),
     "beta_uf": ("uniform", "beta_logit"),
@@ -174,7 +174,7 @@ _MOVING: dict[str, tuple[ModelKind, str]] = {
 
 
 def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) -> Pairing:
-    """Which model, step and quantity stand for each argument."""
+    """The model, step and quantity of each argument."""
     u_name, v_name = name[2:-1].split(",")
     last, best = recordings.steps("standard", A)[-1], recordings.best_step(A)
     at = last if convention == "own" else best
@@ -289,9 +289,9 @@ _APART = 1_000_000  # between the target positions of two seeds
 
 
 def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
-    """Alignment error rates of α over training and of α^IBM; nothing where there is no gold."""
-    pairs = recordings.run.pairs("validation")
-    if pairs.alignments is None:
+    """Alignment error rates of α over training and of α^IBM; None where there are no gold alignments."""
+    pairs = recordings.run.pairs("validation") if recordings.translating else None
+    if pairs is None or pairs.alignments is None:
         return None
     seeds, steps = recordings.seeds, recordings.steps("standard", recordings.seeds[0])
 
@@ -316,7 +316,7 @@ def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
 
 
 def _word_links(alpha: Ragged, pairs: EncodedPairs) -> list[Links]:
-    """Each target word linked to the source word it attends to most; `<bos>` and `<eos>` take no part."""
+    """Each target word linked to the source word it attends to most; `<bos>` and `<eos>` are left out."""
     matrices = []
     row = 0
     for m in range(len(pairs)):
@@ -330,7 +330,7 @@ def _word_links(alpha: Ragged, pairs: EncodedPairs) -> list[Links]:
 
 
 def _word_lengths(pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
-    """How many words each source and each target has."""
+    """The number of words of each source and each target."""
     return tuple(
         np.array([words[a:b].max() + 1 for a, b in zip(ids.offsets[:-1], ids.offsets[1:], strict=True)])
         for words, ids in ((pairs.source_words, pairs.source), (pairs.target_words, pairs.target))

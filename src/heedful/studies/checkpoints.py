@@ -1,16 +1,15 @@
-"""Training that was broken off goes on: weights, optimiser, randomness and place in the data, saved now and then.
+"""Checkpoints: weights, optimiser, random state and position in the data, so that training can resume.
 
     checkpoints/<step>/training.safetensors     weights, moments of the optimiser, state of the generators, best weights
                        state.json               step, losses, metrics, next batch, checksums of all files so far
 
-The two last ones are kept while a model trains, none once it is done. Only what is as it was written is taken up.
+The last two are kept while a model trains, none once it is trained. Training never resumes from a damaged one.
 """
 
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,27 +17,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heedful.errors import ConfigError, DamagedError
+from heedful.errors import ConfigError
 from heedful.models.training import Standing
 from heedful.storage.atomic_files import write_atomically
-from heedful.storage.checksums import (
-    damaged_error,
-    quarantine,
-    read_checksummed_json,
-    verify_checksum,
-    write_checksummed_json,
-)
+from heedful.storage.step_cache import Damage, Notify, StepRecord
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
-SECONDS = 30.0  # of training that a kill may cost, about
+SECONDS = 30.0  # between checkpoints: about as much training as a kill may cost
 SETTING = "HEEDFUL_CHECKPOINT_SECONDS"
-_COST = 20  # saving may take a twentieth of the time
+_COST = 20  # saving takes at most a twentieth of the time
 _KEPT = 2
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A training as it stood: how far, what was measured, the weights, and the best of them where they are kept."""
+    """A checkpoint: the state of the training loop, the metrics, the weights, and the best weights where kept."""
 
     standing: Standing
     metrics: list[dict[str, Any]]
@@ -50,8 +43,8 @@ class Saved:
 class Checkpoints:
     """The checkpoints of one model.
 
-    identity: which study, which data, which kind of machine; a checkpoint of another is of no use here. next_batch: the
-    examples of a step's batch, which a checkpoint remembers, so that the order of the data is known to be the same.
+    identity: which study, data and kind of device; checkpoints of another are removed. next_batch: the examples of a
+    step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
     """
 
     def __init__(
@@ -64,22 +57,22 @@ class Checkpoints:
         self._cost = 0.0
 
     def is_due(self) -> bool:
-        """Whether so much was trained since the last one that it would be a pity to lose it."""
+        """Whether the last checkpoint is old enough for a new one."""
         return time.monotonic() - self._last >= max(self._seconds, _COST * self._cost if self._seconds else 0)
 
     def save(self, saved: Saved) -> None:
-        """Write a checkpoint, and drop those that are older than the last two."""
+        """Write a checkpoint, and remove all but the last two."""
         began = time.monotonic()
         standing = saved.standing
         tensors = {
-            **_named("weights", saved.weights),
-            **_named("optimiser", standing.optimiser),
-            **_named("random", standing.randomness),
-            **_named("best", saved.best_weights),
+            **_prefixed("weights", saved.weights),
+            **_prefixed("optimiser", standing.optimiser),
+            **_prefixed("random", standing.randomness),
+            **_prefixed("best", saved.best_weights),
         }
-        place = self.root / str(standing.step)
+        path = self.root / str(standing.step) / TENSORS
         size = sum(tensor.nbytes for tensor in tensors.values())
-        checksum = write_atomically(place / TENSORS, lambda path: save_file(tensors, path), size=size)
+        checksum = write_atomically(path, lambda place: save_file(tensors, place), size=size)
         state = {
             "identity": self.identity,
             "step": standing.step,
@@ -87,70 +80,73 @@ class Checkpoints:
             "next_batch": self.next_batch(standing.step),
             "metrics": saved.metrics,
             "best": saved.best,
-            "files": self.folder.traces_written(),
-            TENSORS: checksum,
         }
-        write_checksummed_json(place / STATE, state)
+        files = {**self.folder.traces_written(), self._tensors(standing.step): checksum}
+        self._record(standing.step).save(state, files)
         for step in self.folder.state_steps()[:-_KEPT]:
             self.folder.drop_state(step)
         self._last = time.monotonic()
         self._cost = self._last - began
 
-    def latest(self, tell: Callable[[str], None] = lambda notice: None) -> Saved | None:
-        """The last checkpoint that is as it was written, and all the files before it; what is damaged is set aside."""
+    def latest(self, notify: Notify = lambda notice: None) -> Saved | None:
+        """The last checkpoint that is undamaged, as are all files that it lists; None where there is none.
+
+        Damaged files are set aside, and the checkpoints that list them removed.
+        """
         for step in reversed(self.folder.state_steps()):
-            place = self.root / str(step)
-            if not (place / STATE).exists():  # killed while it was written
-                self.folder.drop_state(step)
-                continue
-            try:
-                state = read_checksummed_json(place / STATE)
-                verify_checksum(place / TENSORS, state[TENSORS])
-                for name, checksum in state["files"].items():
-                    verify_checksum(self.folder.root / name, checksum)
-                tensors = _load(place / TENSORS)
-            except DamagedError as error:
-                aside = quarantine(Path(str(error.path)))
-                kept = f"set aside as {aside.name}" if aside else "gone"
-                tell(f"{error.path} was damaged ({error.why}): {kept}, and computed again")
-                self.folder.drop_state(step)  # what is left of it would count as one of those that are kept
-                continue
-            if state["identity"] != self.identity or state["next_batch"] != self.next_batch(state["step"]):
-                self.folder.drop_state(step)
-                continue
-            self.folder.written = dict(state["files"])
-            return Saved(
-                Standing(state["step"], tuple(state["losses"]), _of("optimiser", tensors), _of("random", tensors)),
-                state["metrics"],
-                _of("weights", tensors),
-                state["best"],
-                _of("best", tensors),
-            )
+            record, name = self._record(step), self._tensors(step)
+            tensors = _load(record, name, notify) if record.repair(notify) else None
+            if tensors is not None and self._fits(state := record.load()):
+                self.folder.written = {file: sum for file, sum in record.files().items() if file != name}
+                return Saved(
+                    Standing(
+                        step,
+                        tuple(state["losses"]),
+                        _group("optimiser", tensors),
+                        _group("random", tensors),
+                    ),
+                    state["metrics"],
+                    _group("weights", tensors),
+                    state["best"],
+                    _group("best", tensors),
+                )
+            self.folder.drop_state(step)  # else it would count as one of those that are kept
         return None
+
+    def _fits(self, state: Mapping[str, Any]) -> bool:
+        return bool(state["identity"] == self.identity and state["next_batch"] == self.next_batch(state["step"]))
+
+    def _record(self, step: int) -> StepRecord:
+        return StepRecord(self.root / str(step) / STATE, self.folder.root)
+
+    def _tensors(self, step: int) -> str:
+        return f"{self.root.name}/{step}/{TENSORS}"
 
 
 def _seconds() -> float:
-    told = os.environ.get(SETTING, str(SECONDS))
+    setting = os.environ.get(SETTING, str(SECONDS))
     try:
-        seconds = float(told)
+        seconds = float(setting)
     except ValueError:
         seconds = -1.0
     if not seconds >= 0:
-        raise ConfigError(f"{SETTING} is {told!r}; it must be a number of seconds, 0 or more")
+        raise ConfigError(f"{SETTING} is {setting!r}; it must be a number of seconds, 0 or more")
     return seconds
 
 
-def _load(path: Path) -> dict[str, Tensor]:
+def _load(record: StepRecord, name: str, notify: Notify) -> dict[str, Tensor] | None:
+    path = record.verified(name)
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise damaged_error(path, str(error)) from None
+        record.set_aside(Damage(path, str(error)), notify)
+        return None
     return tensors
 
 
-def _named(group: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _prefixed(group: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{group}/{name}": tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def _of(group: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _group(group: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(f"{group}/"): t.clone() for name, t in tensors.items() if name.startswith(f"{group}/")}

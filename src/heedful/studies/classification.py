@@ -21,9 +21,9 @@ _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform",
 
 
 def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
-    """Number the words, and keep what the models will be given."""
+    """Encode the texts, and store what the models get."""
     with torch.random.fork_rng(devices=[]):
-        AttentionClassifier(config.model, 3, 2)  # settings that no model can have are refused before anything is done
+        AttentionClassifier(config.model, 3, 2)  # refuses settings that no model can have, before anything is written
     encoded = encode(
         corpus,
         min_count=config.min_count,

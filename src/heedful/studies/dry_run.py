@@ -1,7 +1,7 @@
-"""What a study would take, before it is begun: its models, an estimate of the time and the disk.
+"""Dry run of a study: its models, and an estimate of the time and disk space that it needs.
 
-A few real training steps and one real evaluation of each kind of model are timed, on the real data, in a temporary
-folder; the rest is arithmetic. Nothing is left behind.
+A few real training steps and one real evaluation of each kind of model are timed on the real data, in a temporary
+folder that is then deleted; the rest is arithmetic.
 """
 
 import os
@@ -23,14 +23,14 @@ from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, mo
 from heedful.studies.study import prepare_data
 from heedful.studies.training import train_all
 
-SAMPLE = 64  # validation texts that are evaluated in the rehearsal
-WARM, TIMED = 2, 12  # steps before the clock counts, and steps on the clock
+SAMPLE = 64  # validation texts to evaluate
+WARM, TIMED = 2, 12  # steps before the timed ones, and timed steps
 PROXY_STEPS = 60
 
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """One model to be trained: how long at most, how often evaluated, and what that is expected to take."""
+    """One model to be trained: its steps at most, its evaluations, and the expected time and disk space."""
 
     name: str
     steps: int
@@ -41,7 +41,7 @@ class PlannedModel:
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study as it would be run. Times and sizes are estimates; a proxy that stops early takes less."""
+    """The plan of a study. Times and sizes are estimates; a proxy that stops early takes less."""
 
     config: StudyConfig
     data: dict[str, Any]
@@ -57,7 +57,7 @@ class StudyPlan:
 
 @dataclass(frozen=True)
 class _Cost:
-    """What one kind of model was seen to take."""
+    """The measured cost of one kind of model."""
 
     step: float
     evaluation: float  # seconds, of the whole validation split
@@ -72,7 +72,7 @@ def rehearse(
     jobs: int | None = None,
     device: str = "auto",
 ) -> StudyPlan:
-    """Time a few steps of each kind of model, and say what the whole study would take.
+    """Time a few steps of each kind of model, and estimate the whole study.
 
     >>> plan = rehearse(study_config("reviews.csv"))           # doctest: +SKIP
     >>> plan.seconds, plan.disk                                # doctest: +SKIP
@@ -109,7 +109,7 @@ def rehearse(
 
 
 def makespan(seconds: Sequence[float], width: int) -> float:
-    """When the last of some jobs ends if `width` workers take them in order, each as soon as it is free.
+    """The time until the last job ends, if `width` workers take the jobs in order, each as soon as it is free.
 
     >>> makespan([3.0, 3.0, 2.0, 2.0], 2), makespan([5.0], 4)
     (5.0, 5.0)
@@ -121,28 +121,28 @@ def makespan(seconds: Sequence[float], width: int) -> float:
 
 
 def _shortened(config: StudyConfig) -> StudyConfig:
-    """The same study with hardly any steps. The proxy never stops before its last: its patience is a share of them."""
+    """The same study with few steps. The proxy never stops early, since its patience is a share of its steps."""
     train = replace(config.train, steps=WARM + 1 + TIMED, evaluate_at=(0, WARM, WARM + 1, WARM + 1 + TIMED))
     proxy = replace(config.proxy.train, steps=PROXY_STEPS, evaluate_at=(0, WARM, WARM + 1, PROXY_STEPS))
     return replace(config, train=train, proxy=replace(config.proxy, train=proxy), train_sample=0)
 
 
 def _keep_sample(run: RunDirectory, config: StudyConfig) -> float:
-    """Leave only some validation texts to be evaluated; how much of what is to be recorded they are."""
+    """Keep only some validation texts; returns their share of everything that the study records."""
     path = run.data_path("validation.parquet")
-    if config.task == "translation":
+    if run.is_translation():
         pairs, train_pairs = run.pairs("validation"), run.pairs("train")
         cells = pairs.source.lengths * pairs.target.lengths
         beside = (train_pairs.source.lengths * train_pairs.target.lengths).mean()
-        pairs.take(which := _sample(len(pairs))).save(path)
+        pairs.take(chosen := _sample(len(pairs))).save(path)
     else:
         texts, train_texts = run.split("validation"), run.split("train")
         cells, beside = texts.lengths, train_texts.lengths.mean()
-        texts.take(which := _sample(len(texts))).save(path)
+        texts.take(chosen := _sample(len(texts))).save(path)
     summary = run.data_summary()
-    run.seal_data(run.config(), summary["digest"])
-    whole = cells.sum() + beside * min(config.train_sample, summary["train"])
-    return float(cells[which].sum() / whole)
+    run.finish_data(run.config(), summary["digest"])
+    total = cells.sum() + beside * min(config.train_sample, summary["train"])
+    return float(cells[chosen].sum() / total)
 
 
 def _sample(size: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -150,7 +150,7 @@ def _sample(size: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 
 
 def _one_of_each(specs: Sequence[ModelSpec]) -> list[ModelSpec]:
-    """One model of each kind that costs differently: attention frozen one way or another costs what learned does."""
+    """One model of each kind that costs differently; models with frozen attention cost as much as learned ones."""
     kinds: dict[ModelKind, ModelSpec] = {}
     for spec in specs:
         kinds.setdefault("standard" if spec.kind in ("uniform", "attention-only") else spec.kind, spec)

@@ -1,4 +1,4 @@
-"""What a study came to: frozen dataclasses that save, load, and turn into tables."""
+"""The result of a study: frozen dataclasses that save, load, and turn into tables."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class AgreementResult:
-    """A(u, v) under one convention, with chance beside it.
+    """A(u, v) under one convention, and its chance levels.
 
     `shuffle` is the matched shuffle, `excess` the agreement beyond it on texts that have a partner. Where v (or u)
     is read at the step of highest agreement, `chosen_steps` gives it for each seed, `accuracy_there` the accuracy of
@@ -67,7 +67,7 @@ class AlignmentResult:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """One model's course: its performance at each evaluation."""
+    """One model: its performance at each evaluation."""
 
     name: str
     kind: str

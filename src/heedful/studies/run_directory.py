@@ -1,21 +1,20 @@
-"""A study's directory: what lies where.
+"""The directory of a study: the paths, readers and writers of its files.
 
-runs/<name>/config.toml                what was asked
-            manifest.json              versions, commit, data digest, machine, times; the checksum of result.json
-            data/                      the encoded texts and the vocabulary the models were given, checksums.json
+runs/<name>/config.toml                the settings
+            manifest.json              kind, versions, commit, machine, times; the checksum of result.json
+            data/                      the encoded texts and the vocabulary that the models get; checksums.json
             models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
                                        (and trace-train/ where a sample of the training texts is recorded too)
             result.json                the measures
             report.html                the page
-            lock.json                  who is at work here, while someone is
+            lock.json                  the process that works here, while there is one
 
-Every file has a checksum: config.toml and the sealed JSON files (`storage.checksums`) carry their own, the
-rest are listed in checksums.json, done.json or manifest.json. Runs begun before there were checksums are read as they
-are.
+Every file has a checksum: config.toml and the JSON records (`storage.step_cache`) contain their own; the others are
+listed in the records checksums.json, done.json and manifest.json.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,40 +26,29 @@ from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import DamagedError, RunError
-from heedful.storage.atomic_files import TEMPORARY, read_json, sha256, valid_path, write_json, write_text
-from heedful.storage.checksums import (
-    read_checksummed_json,
-    verify_checksum,
-    verify_checksummed_text,
-    write_checksummed_json,
-    write_checksummed_text,
-)
-from heedful.storage.locks import LOCK
+from heedful.storage.atomic_files import read_json, sha256, valid_path, write_json, write_text
+from heedful.storage.checksums import verify_checksummed_text, write_checksummed_text
+from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other
 from heedful.storage.serialization import digest, from_toml, to_toml
+from heedful.storage.step_cache import StepRecord
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 if TYPE_CHECKING:
     from heedful.studies.result import StudyResult
 
-STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint to go on from
-Recorded = Literal["validation", "train"]  # the split whose texts are recorded through training
+STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint that training resumes from
+Recorded = Literal["validation", "train"]  # the split whose texts are recorded during training
 
 
 class ModelDirectory:
     """One model of a run: its metrics, its trace, its weights.
 
-    sealed: whether everything that was finished here has a checksum. `written` gathers those of the files as they are
-    written; they are sealed at the end.
+    `done` is the record of a trained model. `written` collects the checksums of its files as they are written.
     """
 
-    def __init__(self, root: Path, *, sealed: bool = False) -> None:
-        self.root, self.sealed = root, sealed
+    def __init__(self, root: Path) -> None:
+        self.root, self.done = root, StepRecord(root / "done.json")
         self.written: dict[str, str] = {}
-
-    @property
-    def done_path(self) -> Path:
-        """What the training came to, written last of all."""
-        return self.root / "done.json"
 
     def trace_folder(self, split: Recorded = "validation") -> Path:
         """One Parquet file per recorded step; the sample of training texts has its own folder."""
@@ -69,28 +57,28 @@ class ModelDirectory:
     def trace(self, split: Recorded = "validation") -> Trace:
         """The recorded quantities."""
         folder = self.trace_folder(split)
-        ours = {Path(name): checksum for name, checksum in self.checksums().items()}
-        return Trace(folder, {name.name: sum for name, sum in ours.items() if name.parent.name == folder.name})
+        files = {Path(name): checksum for name, checksum in (self.done.files() if self.is_done() else {}).items()}
+        return Trace(folder, {name.name: sum for name, sum in files.items() if name.parent.name == folder.name})
 
     def checkpoint_folder(self, step: int) -> Path:
         """Weights at a step."""
         return self.root / "checkpoints" / str(step)
 
     def state_steps(self) -> list[int]:
-        """Steps with a checkpoint to go on from, whole or not."""
-        found = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
-        return sorted(int(name) for name in found if name.isdecimal())
+        """Steps with a checkpoint to resume from, complete or not."""
+        names = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def drop_state(self, step: int) -> None:
-        """Remove the checkpoint of a step; the weights that training ended with stay."""
-        place = self.checkpoint_folder(step)
+        """Remove the checkpoint of a step; the final weights stay."""
+        folder = self.checkpoint_folder(step)
         for name in (STATE, TENSORS):
-            (place / name).unlink(missing_ok=True)
-        if not any(place.iterdir()):
-            place.rmdir()
+            (folder / name).unlink(missing_ok=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
     def drop_states(self) -> None:
-        """Remove all checkpoints of a model that is done: nothing goes on from them."""
+        """Remove all checkpoints, which a trained model no longer needs."""
         for step in self.state_steps():
             self.drop_state(step)
 
@@ -101,41 +89,33 @@ class ModelDirectory:
 
     def note(self, path: Path, checksum: str) -> None:
         """Remember the checksum of a file of this model that was just written."""
-        self.written[path.relative_to(self.root).as_posix()] = checksum
+        self.written[self._name(path)] = checksum
 
     def traces_written(self) -> dict[str, str]:
         """The checksums of the trace so far."""
         return {name: checksum for name, checksum in self.written.items() if name.startswith("trace")}
 
     def forget_the_rest(self) -> None:
-        """Remove what a training that was broken off recorded and will record again."""
+        """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
         for path in self.root.glob("trace*/*.parquet"):
-            if path.relative_to(self.root).as_posix() not in self.written:
+            if self._name(path) not in self.written:
                 path.unlink()
 
     def is_done(self) -> bool:
-        """Whether training ended and everything was written."""
-        return self.done_path.exists()
+        """Whether the model is trained and all its files are written."""
+        return self.done.is_done()
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Mark the model as whole, with what its training came to and the checksums of its files."""
-        write_checksummed_json(self.done_path, summary | {"files": dict(sorted(self.written.items()))})
+        """Write the record of the trained model: the summary, and the checksums of its files."""
+        self.done.save(summary, self.written)
 
     def summary(self) -> dict[str, Any]:
-        """What the training came to."""
-        return read_checksummed_json(self.done_path) if self.sealed else read_json(self.done_path)
-
-    def checksums(self) -> dict[str, str]:
-        """The checksums of a finished model's files; none of one that is not finished, or that has none."""
-        files: dict[str, str] = self.summary().get("files", {}) if self.is_done() else {}
-        return files
+        """The summary of the trained model."""
+        return self.done.load()
 
     def checked(self, path: Path) -> Path:
-        """The path of a file, once its checksum is known to be right."""
-        expected = self.checksums().get(path.relative_to(self.root).as_posix())
-        if expected:
-            verify_checksum(path, expected)
-        return path
+        """The path of a file; of a trained model, its checksum is verified first."""
+        return self.done.verified(self._name(path)) if self.is_done() else path
 
     def save_metrics(self, metrics: list[dict[str, Any]]) -> None:
         """One line per evaluation."""
@@ -152,9 +132,16 @@ class ModelDirectory:
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise DamagedError(path, str(error), f"delete {self.root} and run again") from None
 
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
 
 ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic", "lexicon"]
 SPLITS = ("train", "validation", "test")
+_MODELS: dict[str, tuple[ModelKind, ...]] = {  # by task: those trained with every seed, and the one that only counts
+    "classification": ("standard", "uniform", "attention-only", "proxy", "logistic"),
+    "translation": ("standard", "uniform", "proxy", "lexicon"),
+}
 
 
 @dataclass(frozen=True)
@@ -171,21 +158,17 @@ class ModelSpec:
 
 
 def model_specs(config: StudyConfig) -> list[ModelSpec]:
-    """All models of a study, the longest to train first.
+    """All models of a study, those that train longest first.
 
     >>> [spec.name for spec in model_specs(StudyConfig("sst"))][:3]
     ['standard-0', 'standard-1', 'uniform-0']
     """
-    translating = config.task == "translation"
-    trained: tuple[ModelKind, ...] = ("standard", "uniform", "proxy")
-    if not translating:
-        trained = ("standard", "uniform", "attention-only", "proxy")
-    counted: ModelKind = "lexicon" if translating else "logistic"
+    *trained, counted = _MODELS[config.task]
     return [ModelSpec(kind, seed) for kind in trained for seed in config.seeds] + [ModelSpec(counted, 0)]
 
 
 def sample_indices(size: int, wanted: int) -> NDArray[np.int64]:
-    """Which of `size` training texts are recorded: `wanted` of them, drawn under a fixed seed, in their order.
+    """The indices of `wanted` out of `size` training texts to record, drawn with a fixed seed, in order.
 
     >>> sample_indices(3, 5)
     array([0, 1, 2])
@@ -194,20 +177,26 @@ def sample_indices(size: int, wanted: int) -> NDArray[np.int64]:
 
 
 class RunDirectory:
-    """Paths and readers of one study's directory."""
+    """Paths, readers and writers of one study's directory.
+
+    The settings and the records are read once; make a new object to see what another process has changed since.
+    """
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+        self.data = StepRecord(self.data_path("checksums.json"))
+        self._config: StudyConfig | None = None
+        self._models: dict[str, ModelDirectory] = {}
 
     @property
     def config_path(self) -> Path:
-        """What was asked."""
+        """The settings."""
         return self.root / "config.toml"
 
     @property
     def result_path(self) -> Path:
         """The measures."""
-        return self.root / "result.json"
+        return self.root / RESULT
 
     @property
     def report_path(self) -> Path:
@@ -216,56 +205,50 @@ class RunDirectory:
 
     @property
     def manifest_path(self) -> Path:
-        """Where, when and with what it was run."""
-        return self.root / "manifest.json"
+        """The kind of the run, and when, where and with what it was made."""
+        return self.root / MANIFEST
 
     def config(self) -> StudyConfig:
-        """What was asked; an error where this is not a run."""
-        if not valid_path(self.config_path).exists():
-            raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
-        verify_checksummed_text(self.config_path)
-        return from_toml(StudyConfig, self.config_path)
+        """The settings; an error where this is not a study."""
+        if self._config is None:
+            if not valid_path(self.config_path).exists():
+                raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
+            verify_checksummed_text(self.config_path)
+            self._config = from_toml(StudyConfig, self.config_path)
+        return self._config
 
-    def is_sealed(self) -> bool:
-        """Whether the run was begun when everything in it has a checksum."""
-        return verify_checksummed_text(self.config_path)
+    def is_translation(self) -> bool:
+        """Whether the task is translation, not classification."""
+        return self.config().task == "translation"
 
-    def refuse_foreign(self) -> None:
-        """An error where the folder holds something, but not a run."""
-        if valid_path(self.config_path).exists() or not self.root.exists():
-            return
-        begun = f".{self.config_path.name}."  # a run killed while it wrote its first file
-        if not self.root.is_dir() or any(
-            path.name != LOCK and not (path.name.startswith(begun) and path.name.endswith(TEMPORARY))
-            for path in self.root.iterdir()
-        ):
-            raise RunError(f"{self.root} is not empty and not a run of heedful; choose another --out")
+    def save_config(self, config: StudyConfig) -> None:
+        """Write the settings."""
+        self._config = None
+        write_checksummed_text(self.config_path, to_toml(config))
 
     def claim(self, config: StudyConfig) -> None:
-        """Make the directory this study's, or refuse where another study lives in it."""
+        """Make the directory this study's, or refuse where another study is in it."""
         self.refuse_foreign()
         if not self.config_path.exists():
             self.save_config(config)
         elif digest(self.config()) != digest(config):
             raise self.other_settings()
 
-    def save_config(self, config: StudyConfig) -> None:
-        """Write down what is asked."""
-        write_checksummed_text(self.config_path, to_toml(config))
+    def refuse_foreign(self) -> None:
+        """Refuse a folder that holds something else than a study."""
+        refuse_other(self.root, "study", self.config_path.name)
 
     def other_settings(self) -> RunError:
-        """What to say to a study that would move in with another."""
+        """The error for a directory that holds another study."""
         return RunError(f"{self.root} holds a study with other settings (see {self.config_path}); choose another --out")
 
     def identity(self) -> dict[str, str]:
-        """Which study on which data: everything that is stored says so."""
+        """The digests of settings and data, which every record of the study contains."""
         return {"config": digest(self.config()), "data": self.data_summary()["digest"]}
 
-    def manifest(self) -> dict[str, Any]:
-        """Where, when and with what it was run; nothing where it is not finished."""
-        if not self.manifest_path.exists():
-            return {}
-        return read_checksummed_json(self.manifest_path) if self.is_sealed() else read_json(self.manifest_path)
+    def manifest(self) -> Manifest:
+        """The kind of the run, and when, where and with what it was made; almost empty where it was lost."""
+        return Manifest.read(self.root) if self.manifest_path.exists() else Manifest("study")
 
     def result(self) -> "StudyResult":
         """The measures, as they were written."""
@@ -273,90 +256,82 @@ class RunDirectory:
 
         if not valid_path(self.result_path).exists():
             raise RunError(
-                f"{self.root}: the study is not finished (it has no result.json); the same command goes on with it"
+                f"{self.root}: the study is not finished (it has no {RESULT}); run the same command to finish it"
             )
-        expected = self.manifest().get("result")
-        if expected and self.is_sealed():
-            verify_checksum(self.result_path, expected)
+        manifest = StepRecord(self.manifest_path)
+        if manifest.is_done() and manifest.files():
+            manifest.verified(RESULT)
         return StudyResult.load(self.result_path)
 
+    def records(self) -> Iterator[StepRecord]:
+        """The records of all finished steps, which list every file of the study but its settings."""
+        yield self.data
+        for path in sorted((self.root / "models").glob("*/done.json")):
+            yield self.model(path.parent.name).done
+        yield StepRecord(self.manifest_path)
+
     def data_path(self, name: str) -> Path:
-        """A file of the data the models were given."""
+        """A file of the data that the models get."""
         return self.root / "data" / name
 
-    def read_data(self, name: str) -> Path:
-        """A file of the data, known to be as it was written."""
-        path = self.data_path(name)
-        if self.data_seal.exists():
-            files = read_checksummed_json(self.data_seal)["files"]
-            if name not in files:
-                raise DamagedError(path, f"{self.data_seal.name} does not know it")
-            verify_checksum(path, files[name])
-        return path
-
-    @property
-    def data_seal(self) -> Path:
-        """The checksums of the data, written last: where it stands, they are whole."""
-        return self.data_path("checksums.json")
-
-    def seal_data(self, config: StudyConfig, digest_of_data: str) -> None:
-        """Note the checksums of all files of the data."""
-        files = sorted(path for path in self.data_seal.parent.iterdir() if _is_data(path))
-        sums = {path.name: sha256(path) for path in files}
-        write_checksummed_json(self.data_seal, {"config": digest(config), "data": digest_of_data, "files": sums})
-
     def has_data(self) -> bool:
-        """Whether the data were saved whole."""
-        return (self.data_seal if self.is_sealed() else self.data_path("summary.json")).exists()
+        """Whether all files of the data were written."""
+        return self.data.is_done()
+
+    def finish_data(self, config: StudyConfig, digest_of_data: str) -> None:
+        """Write the record of the data: the checksums of all its files."""
+        files = {path.name: sha256(path) for path in self.data.root.iterdir() if _is_data(path)}
+        self.data.save({"config": digest(config), "data": digest_of_data}, files)
 
     def split(self, name: str) -> EncodedSplit:
         """The encoded texts of one split."""
-        return EncodedSplit.load(self.read_data(f"{name}.parquet"))
+        return EncodedSplit.load(self.data.verified(f"{name}.parquet"))
 
     def recorded_splits(self) -> dict[Recorded, EncodedSplit]:
-        """The texts that are recorded through training."""
+        """The texts that are recorded during training."""
         splits: dict[Recorded, EncodedSplit] = {"validation": self.split("validation")}
         return splits | ({"train": self.split("train_sample")} if self.config().train_sample else {})
 
     def vocabulary(self) -> Vocabulary:
-        """The words behind the ids."""
-        return Vocabulary.load(self.read_data("vocabulary.json"))
+        """The words of the ids."""
+        return Vocabulary.load(self.data.verified("vocabulary.json"))
 
     def save_words(self, words: Sequence[Sequence[str]]) -> None:
-        """Keep the words of the validation texts as they were written, the rare ones too."""
+        """Keep the words of the validation texts as they were written, rare ones too."""
         write_json(self.data_path("validation_words.json"), {"words": [list(text) for text in words]})
 
     def words(self) -> list[list[str]]:
         """The words of each validation text, without its two ends."""
-        texts: list[list[str]] = read_json(self.read_data("validation_words.json"))["words"]
+        texts: list[list[str]] = read_json(self.data.verified("validation_words.json"))["words"]
         return texts
 
     def pairs(self, name: str) -> EncodedPairs:
         """The encoded sentence pairs of one split."""
-        return EncodedPairs.load(self.read_data(f"{name}.parquet"))
+        return EncodedPairs.load(self.data.verified(f"{name}.parquet"))
 
     def recorded_pairs(self) -> dict[Recorded, EncodedPairs]:
-        """The sentence pairs that are recorded through training."""
+        """The sentence pairs that are recorded during training."""
         splits: dict[Recorded, EncodedPairs] = {"validation": self.pairs("validation")}
         return splits | ({"train": self.pairs("train_sample")} if self.config().train_sample else {})
 
     def tokeniser(self) -> Tokeniser:
-        """What turns sentences into ids and back."""
+        """The tokeniser of a translation study."""
         names = ("subwords.model", "vocabulary.json")
-        return load_tokeniser(self.read_data(names[0] if self.data_path(names[0]).exists() else names[1]))
+        return load_tokeniser(self.data.verified(names[0] if self.data_path(names[0]).exists() else names[1]))
 
     def data_summary(self) -> dict[str, Any]:
         """Name, labels, sizes, licence and decisions of the data."""
-        return read_json(self.read_data("summary.json"))
+        return read_json(self.data.verified("summary.json"))
 
     def save_data_summary(self, summary: dict[str, Any]) -> None:
-        """Written last of the data's files, before their checksums."""
+        """Write name, labels, sizes, licence and decisions of the data."""
         write_json(self.data_path("summary.json"), summary)
 
-    def model(self, spec: ModelSpec) -> "ModelDirectory":
-        """Where one model's files lie."""
-        return ModelDirectory(self.root / "models" / spec.name, sealed=self.is_sealed())
+    def model(self, spec: ModelSpec | str) -> ModelDirectory:
+        """The directory of one model."""
+        name = spec if isinstance(spec, str) else spec.name
+        return self._models.setdefault(name, ModelDirectory(self.root / "models" / name))
 
 
 def _is_data(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".") and ".damaged-" not in path.name
+    return path.is_file() and path.name != "checksums.json" and path.name[0] != "." and ".damaged-" not in path.name

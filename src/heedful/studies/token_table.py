@@ -1,8 +1,8 @@
-"""The words of a trained classifier: how often they occur, what they go with, what the model makes of them.
+"""Table of a trained classifier's words: frequency, association with labels, polarity, attention.
 
-A word's *polarity* is what the model reads off it alone, its *score* what attention gives it before any text is looked
-at (sunlu2020 §3), its *weight* what it gets in the end: n·α, in units of the uniform weight, so that the lengths of the
-texts it stands in do not matter. Where an encoder mixes words, all three are means over the places where it stands.
+A word's *polarity* is what the model predicts from it alone, its *score* the attention score before normalisation
+(sunlu2020 §3), its *weight* the attention it gets, n·α, in units of the uniform weight, so that text length does not
+matter. Where an encoder mixes words, all three are means over the word's occurrences.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
 Numbers = NDArray[np.float64]
-FEWEST = 3  # a word that stands in fewer places is never suspicious: one text could be to blame
+FEWEST = 3  # a word with fewer occurrences is never suspicious: they could all be in one text
 HIGH, LOW = 0.9, 0.5  # quantiles
 UNFOUNDED, OPPOSED = "attention without polarity", "polarity against association"
 RULES = {
@@ -37,7 +37,7 @@ RULES = {
 
 @dataclass(frozen=True, eq=False)
 class WordMeans:
-    """Means over the places where each word of a vocabulary stands in a split; NaN where it stands nowhere.
+    """Means over the occurrences of each word of a vocabulary in a split; NaN where it does not occur.
 
     logits: of its hidden states, (V, K), one column for two labels. relative: n·α.
     """
@@ -50,7 +50,7 @@ class WordMeans:
 
 
 def token_table(run: RunDirectory | Path | str, seed: int | None = None) -> pl.DataFrame:
-    """Every word that the standard model of that seed (the first, unless said) has seen, the most frequent first.
+    """Every word that the standard model of a seed (the first by default) has seen, the most frequent first.
 
     Columns: `token`; `frequency` in training texts; `occurrences` in the validation texts that everything else is
     averaged over; `class` and `association` (sunlu2020, Eq. 28; with more than two labels, the label it goes with and
@@ -121,8 +121,8 @@ def select(
 def load_model(run: RunDirectory, seed: int | None = None) -> AttentionClassifier:
     """The standard model of a finished classification study, with its last weights."""
     config = run.config()
-    if config.task != "classification":
-        raise RunError(f"{run.root} is a study of translation; words have a polarity in classification alone")
+    if run.is_translation():
+        raise RunError(f"{run.root} is a study of translation; only words of a classification study have a polarity")
     chosen = config.seeds[0] if seed is None else seed
     if chosen not in config.seeds:
         raise RunError(f"{run.root} has no model of seed {chosen}; its seeds are {', '.join(map(str, config.seeds))}")
@@ -138,7 +138,7 @@ def load_model(run: RunDirectory, seed: int | None = None) -> AttentionClassifie
 
 @torch.no_grad()
 def over_occurrences(model: AttentionClassifier, split: EncodedSplit, vocabulary: int) -> WordMeans:
-    """Logits, scores and weights of every word, averaged over the places where it stands."""
+    """Logits, scores and weights of every word, averaged over its occurrences."""
     device = next(model.parameters()).device
     sums = np.zeros((vocabulary, 3 + model.output.out_features))
     count = np.zeros(vocabulary, dtype=np.int64)
@@ -158,7 +158,7 @@ def over_occurrences(model: AttentionClassifier, split: EncodedSplit, vocabulary
 
 @torch.no_grad()
 def alone(model: AttentionClassifier) -> tuple[Numbers, Numbers] | None:
-    """Logits (V, K) and scores (V,) of every word without a text; None where the encoder looks at more than one."""
+    """Logits (V, K) and scores (V,) of every word without a text; None where the encoder mixes words."""
     if model.config.encoder not in ("embedding", "affine"):
         return None
     vectors = model.embedding.weight[None]
@@ -167,7 +167,7 @@ def alone(model: AttentionClassifier) -> tuple[Numbers, Numbers] | None:
 
 
 def towards(logits: Numbers) -> Numbers:
-    """Polarity towards each label: the logit, or minus it, of two; of more, a label's less the mean of the others'.
+    """Polarity towards each label: of two, ± the logit; of more, a label's logit minus the mean of the others'.
 
     >>> towards(np.array([[2.0]])), towards(np.array([[3.0, 0.0, 0.0]]))
     (array([[-2.,  2.]]), array([[ 3. , -1.5, -1.5]]))
@@ -180,9 +180,9 @@ def towards(logits: Numbers) -> Numbers:
 
 
 def _towards_own(logits: Numbers, own: NDArray[np.int64]) -> Numbers:
-    """Of two labels towards the second; of more, towards the word's most frequent one."""
-    all_of_them = towards(logits)
-    return all_of_them[:, 1] if logits.shape[1] == 1 else all_of_them[np.arange(len(own)), own]
+    """Polarity towards the second of two labels; of more, towards the word's most frequent one."""
+    polarity = towards(logits)
+    return polarity[:, 1] if logits.shape[1] == 1 else polarity[np.arange(len(own)), own]
 
 
 def _classes(counts: NDArray[np.int64], labels: list[str]) -> list[str]:

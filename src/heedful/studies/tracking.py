@@ -1,7 +1,7 @@
-"""Metrics go to TensorBoard or MLflow as they come, beside the run's own files.
+"""Experiment tracking: metrics are sent to TensorBoard or MLflow while a study runs.
 
-A tracker hears of every evaluation of every model. What it did not hear, because a model was finished before, it
-reads from the model's `metrics.jsonl`.
+A tracker receives every evaluation of every model. Those of models that were finished before are read from their
+`metrics.jsonl`.
 """
 
 import math
@@ -25,55 +25,55 @@ EXPERIMENT = "heedful"
 
 @runtime_checkable
 class Tracker(Protocol):
-    """Somewhere that metrics are sent to."""
+    """A service that metrics are sent to."""
 
     def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
         """One evaluation of one model."""
 
     def study(self, values: Mapping[str, float]) -> None:
-        """What the whole study measured."""
+        """The results of the study."""
 
     def close(self, failed: bool) -> None:
-        """Nothing more will come."""
+        """End of the run."""
 
 
 class Tracking:
-    """Every tracker of a study, told of each evaluation once, whichever thread brings it."""
+    """All trackers of a study; each gets every evaluation once. Thread-safe."""
 
     def __init__(self, trackers: Sequence[Tracker], run: RunDirectory, config: StudyConfig) -> None:
         self._trackers, self._run = trackers, run
         self._specs = {spec.name: spec for spec in model_specs(config)}
-        self._told: set[tuple[str, int]] = set()
+        self._sent: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
 
     def line(self, line: Mapping[str, Any]) -> None:
-        """A line of a training process: an evaluation is passed on, the end of a model completes what is known."""
+        """A progress event: an evaluation is passed on; at the end of a model, those that were missed are sent."""
         name = line.get("model")
         if not self._trackers or name not in self._specs:
             return
         with self._lock:
             if line.get("done"):
-                self._complete(name)
-            elif "step" in line and self._specs[name].kind != "logistic":  # which is fitted, in no steps
-                self._tell(name, line)
+                self._send_missed(name)
+            elif "step" in line and self._specs[name].kind != "logistic":  # which is fitted without steps
+                self._send(name, line)
 
     def result(self, result: StudyResult) -> None:
-        """All that is left to be told: models that were finished before, and the study's agreements."""
+        """Send the metrics of models that were finished before, and the study's agreements."""
         with self._lock:
             for name in self._specs if self._trackers else ():
-                self._complete(name)
+                self._send_missed(name)
             for tracker in self._trackers:
                 tracker.study(result_metrics(result))
 
-    def _complete(self, name: str) -> None:
+    def _send_missed(self, name: str) -> None:
         for line in self._run.model(self._specs[name]).metrics():
-            self._tell(name, line)
+            self._send(name, line)
 
-    def _tell(self, name: str, line: Mapping[str, Any]) -> None:
+    def _send(self, name: str, line: Mapping[str, Any]) -> None:
         values = {key: float(line[key]) for key in METRICS if line.get(key) is not None}
         values = {key: value for key, value in values.items() if math.isfinite(value)}
-        if values and (name, line["step"]) not in self._told:
-            self._told.add((name, line["step"]))
+        if values and (name, line["step"]) not in self._sent:
+            self._sent.add((name, line["step"]))
             for tracker in self._trackers:
                 tracker.model(name, line["step"], values)
 
@@ -138,13 +138,13 @@ class TensorBoard:
         self.model("study", 0, values)
 
     def close(self, failed: bool) -> None:
-        """Write what is left."""
+        """Close the event files."""
         for writer in self._writers.values():
             writer.close()
 
     def _writer(self, name: str) -> Any:
         if name not in self._writers:
-            # What an earlier call drew is drawn again from metrics.jsonl, so that no point is there twice.
+            # Points of an earlier process are sent again from metrics.jsonl, so that none is there twice.
             shutil.rmtree(self._folder / name, ignore_errors=True)
             self._writers[name] = self._make(str(self._folder / name))
         return self._writers[name]
@@ -182,7 +182,7 @@ class MLflow:
         self._log(self._parent, values, 0)
 
     def close(self, failed: bool) -> None:
-        """Say how it ended."""
+        """Set the state of the runs: failed or finished."""
         for run in (*self._runs.values(), self._parent):
             self._client.set_terminated(run, "FAILED" if failed else "FINISHED")
 
@@ -196,7 +196,7 @@ class MLflow:
 
 
 def _flat(plain: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings as one level, `train.steps` and so on; what was left to its default `None` is left out.
+    """Nested settings as one level with dotted names; settings that are `None` are left out.
 
     >>> _flat({"data": "sst", "train": {"steps": 3}, "text": None})
     {'data': 'sst', 'train.steps': 3}

@@ -22,11 +22,11 @@ _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
 
 
 def prepare(run: RunDirectory, config: StudyConfig, corpus: ParallelCorpus) -> None:
-    """Cut sentences into subwords, and keep what the models will be given."""
+    """Split sentences into subwords, and store what the models get."""
     decisions = list(corpus.decisions)
     train = _sample("train", corpus.train, config.max_train, decisions)
-    tokeniser, said = fit_tokeniser(corpus, config.subwords)
-    decisions += said
+    tokeniser, notes = fit_tokeniser(corpus, config.subwords)
+    decisions += notes
     chosen = {"train": train, "validation": _sample("validation", corpus.validation, config.max_validation, decisions)}
     chosen["test"] = corpus.test
     encoded = {name: _encode(name, chosen[name], tokeniser, config, decisions) for name in SPLITS}
@@ -73,8 +73,8 @@ def _train_translator(job: ModelTraining) -> dict[str, Any]:
         for name, pairs in recorded.items():
             seen = record_pairs(model, pairs)
             job.folder.record(step, seen, name)
-            said = [tokeniser.decode(ids) for ids in translate(model, pairs)]
-            bleu = corpus_bleu(said, [tokeniser.decode(target) for target in pairs.target])
+            translations = [tokeniser.decode(ids) for ids in translate(model, pairs)]
+            bleu = corpus_bleu(translations, [tokeniser.decode(target) for target in pairs.target])
             if name == "train":
                 measured["train_bleu"] = bleu.score
             else:
@@ -147,7 +147,7 @@ def _sample(name: str, split: ParallelSplit, size: int | None, decisions: list[s
 def _encode(
     name: str, split: ParallelSplit, tokeniser: Tokeniser, config: StudyConfig, decisions: list[str]
 ) -> EncodedPairs:
-    """Pairs with a side longer than `max_length` are left out, and counted: cut sentences are no translations."""
+    """Encode pairs; those with a side longer than `max_length` are left out and counted, not truncated."""
     encoded = encode_pairs(split, tokeniser, source_bos=config.source_bos)
     fits = np.flatnonzero(np.maximum(encoded.source.lengths, encoded.target.lengths) <= config.max_length + 2)
     if len(fits) == len(split):

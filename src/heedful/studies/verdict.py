@@ -1,4 +1,4 @@
-"""Plain answers from numbers: each follows from its statistic and interval alone."""
+"""The verdict of a study: fixed questions, each answered from its statistic and interval alone."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from heedful.studies.result import AgreementResult, Answer, Question, Verdict
 
 
 def judge(agreements: Sequence[AgreementResult]) -> Verdict:
-    """Answer the fixed questions of a study and say in one sentence what follows."""
+    """Answer the fixed questions of a study, and sum them up in one sentence."""
     rows = {(row.name, row.convention): row for row in agreements}
     translating = ("A(alpha,alpha_ibm)", "own") in rows
     answer, label = ("the next word", "word pairs") if translating else ("the answer", "words together with labels")
@@ -41,12 +41,12 @@ def judge(agreements: Sequence[AgreementResult]) -> Verdict:
 
 
 def above_chance(row: AgreementResult) -> Answer:
-    """Whether an agreement of a study lies above chance."""
+    """Whether an agreement of a study is above chance."""
     return against_chance(row.estimate, row.random, row.excess)
 
 
 def against_chance(estimate: Estimate, random: float, excess: Estimate) -> Answer:
-    """Yes when the whole interval lies above Â and above the matched shuffle; no when it lies below either.
+    """Yes if the whole interval is above Â and above the matched shuffle; no if it is below either.
 
     >>> against_chance(Estimate(0.5, 0.4, 0.6, 90), 0.1, Estimate(0.2, 0.1, 0.3, 90))
     'yes'
@@ -80,7 +80,7 @@ def _lower(question: str, lesser: AgreementResult, greater: AgreementResult) -> 
 
 
 def with_interval(estimate: Estimate) -> str:
-    """An estimate in whole percents, as verdicts say it.
+    """An estimate with its interval, in whole percents.
 
     >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
     '54% [51%, 57%]'

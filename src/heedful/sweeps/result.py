@@ -16,16 +16,7 @@ from heedful.sweeps.grid import Axis
 
 State = Literal["finished", "failed"]
 FORMAT = 1
-GRID, STUDIES, SWEEP_RESULT = "grid.toml", "studies", "result.json"  # in a sweep's folder
-
-
-def is_sweep(folder: Path) -> bool:
-    """Whether a folder holds a sweep.
-
-    >>> is_sweep(Path("no/such/folder"))
-    False
-    """
-    return valid_path(folder / GRID).exists() and (folder / STUDIES).is_dir()
+GRID, STUDIES = "grid.toml", "studies"  # in a sweep's folder
 
 
 @dataclass(frozen=True)

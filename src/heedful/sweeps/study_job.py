@@ -9,7 +9,7 @@ from heedful.config import StudyConfig
 from heedful.errors import DataError, HeedfulError
 from heedful.execution.worker import OnEvent
 from heedful.storage.atomic_files import valid_path
-from heedful.storage.checksums import read_checksummed_json, verify_checksum
+from heedful.storage.manifest import RESULT
 from heedful.storage.serialization import digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
@@ -47,11 +47,10 @@ def finished_result(folder: Path | str, config: StudyConfig) -> StudyResult | No
     """The result of a study that is finished and undamaged, with these settings; else None."""
     run = RunDirectory(folder)
     try:
-        verify_checksum(run.result_path, read_checksummed_json(run.manifest_path)["result"])
-        result = StudyResult.load(run.result_path)
-    except (HeedfulError, OSError, KeyError):
+        result = run.result() if RESULT in run.manifest().files else None
+    except (HeedfulError, OSError):
         return None
-    return result if result.config_digest == digest(config) else None
+    return result if result and result.config_digest == digest(config) else None
 
 
 def single_threaded() -> None:

@@ -14,23 +14,22 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.data.loading import open_data
-from heedful.errors import ConfigError, DataError, HeedfulError, RunError
+from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.execution.file_transfer import clear_incoming
 from heedful.execution.pool import Backend, Job, ProcessPool, Shared, StoppedError, cores, in_threads
 from heedful.execution.progress import show_sweep
 from heedful.execution.worker import Event, JobState, OnEvent
-from heedful.storage.atomic_files import valid_path, write_json, write_text
-from heedful.storage.locks import LOCK, directory_lock
-from heedful.storage.manifest import source_commit
+from heedful.storage.atomic_files import valid_path, write_text
+from heedful.storage.locks import directory_lock
+from heedful.storage.manifest import RunClock, refuse_other
 from heedful.storage.serialization import digest, toml_value
 from heedful.studies.repair import mend
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.grid import Grid, GridPoint, grid_of, read_grid
-from heedful.sweeps.result import GRID, STUDIES, SWEEP_RESULT, SweepResult, SweepStudy, main_figures
+from heedful.sweeps.result import GRID, STUDIES, SweepResult, SweepStudy, main_figures
 from heedful.sweeps.study_job import finished_result
 
-MANIFEST = "manifest.json"
 PLACES = ("local", "ray")
 STUDY_FUNCTION = "heedful.sweeps.study_job:run_one_study"
 
@@ -97,11 +96,12 @@ def run_sweep(
     """
     if retries < 0:
         raise ConfigError(f"retries is {retries}; it must be 0 or more")
-    _refuse_foreign(out)
+    refuse_other(out, "sweep", GRID)  # a grid that grew or shrank keeps the studies it still has
+    clock = RunClock("sweep")
     with directory_lock(out):
+        clock.begin(out)
         write_text(out / GRID, text)
         clear_incoming(out)
-        started = time.time()
         waiting = [point for point in grid.points if not _is_finished(out, point, on_event)]
         attempts: dict[str, StudyAttempts] = {}
         about: dict[str, Any] = {}
@@ -111,10 +111,11 @@ def run_sweep(
             attempts = runner.run(waiting)
         studies = (_sweep_study(out, point, attempts.get(point.folder)) for point in grid.points)
         result = SweepResult(grid.axes, tuple(studies))
-        result.save(out / SWEEP_RESULT)
         result.save_table(out / "summary.parquet")
         result.save_table(out / "summary.csv")
-        write_json(out / MANIFEST, _manifest(grid, attempts, about, time.time() - started))
+        kept = len(grid.points) - len(attempts)
+        tried = {name: asdict(each) for name, each in sorted(attempts.items())}
+        clock.finish(out, result, studies=len(grid.points), kept=kept, tried=tried, **about)
     return result
 
 
@@ -215,15 +216,6 @@ def _is_finished(out: Path, point: GridPoint, on_event: OnEvent) -> bool:
     return result is not None
 
 
-def _refuse_foreign(out: Path) -> None:
-    """Refuse a folder with something else in it; a grid that grew or shrank keeps the studies it still has."""
-    if valid_path(out).exists() and not out.is_dir():
-        raise RunError(f"{out} is a file; choose another --out")
-    foreign = out.exists() and not (out / GRID).exists() and any(path.name != LOCK for path in out.iterdir())
-    if foreign:
-        raise RunError(f"{out} is not empty and not a sweep of heedful; choose another --out")
-
-
 def _sweep_study(out: Path, point: GridPoint, attempts: StudyAttempts | None) -> SweepStudy:
     result, name = finished_result(_folder(out, point), point.config), f"{STUDIES}/{point.folder}"
     if result is None:
@@ -251,19 +243,6 @@ def _in_short(result: StudyResult | None) -> str:
     with suppress(KeyError):
         agreement = f", A(α, β) {result.agreement('A(alpha,beta)').estimate.value:.1%}"
     return f"accuracy {result.xi_final.value:.1%}{agreement}"
-
-
-def _manifest(grid: Grid, attempts: dict[str, StudyAttempts], about: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Where, when and how often: all that may differ between two runs of the same sweep."""
-    return {
-        "studies": len(grid.points),
-        "kept": len(grid.points) - len(attempts),
-        "tried": {name: asdict(each) for name, each in sorted(attempts.items())},
-        **about,
-        "commit": source_commit(),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "seconds": round(seconds, 1),
-    }
 
 
 def _check_options(on: str, address: str | None, jobs: int | None, gpus: int | float, shared: bool | None) -> None:

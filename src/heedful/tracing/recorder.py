@@ -1,4 +1,4 @@
-"""A classifier at one instant: α, β and Δ of every text of a split."""
+"""Recorder of a model at one step: α, β and Δ of every text or sentence pair of a split."""
 
 from contextlib import AbstractContextManager
 
@@ -20,7 +20,7 @@ from heedful.tracing.store import QUANTITIES, Snapshot
 
 
 def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 2048) -> Snapshot:
-    """α, β and Δ of every text (SPEC §1), with the model left as it was found.
+    """α, β and Δ of every text (SPEC §1); the model is left unchanged.
 
         Δ_l = −∂NLL/∂m_l at m = 1,  m a multiplicative mask on embeddings:  Δ_l = −e_l · ∂NLL/∂e_l
 
@@ -61,7 +61,7 @@ def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int =
 
 
 def without_cudnn() -> AbstractContextManager[object]:
-    """cuDNN has no backward pass for recurrent layers in evaluation mode; PyTorch's own kernels have."""
+    """Context without cuDNN, which has no backward pass for recurrent layers in evaluation mode."""
     return torch.backends.cudnn.flags(enabled=False)
 
 
@@ -87,7 +87,7 @@ def _scatter(rows: list[FloatArray | None], values: Tensor, mask: Tensor, index:
 
 
 def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 2048) -> Snapshot:
-    """α (the mean over heads), β and Δ of every output word (SPEC §1), with the model left as it was found.
+    """α (the mean over heads), β and Δ of every output word (SPEC §1); the model is left unchanged.
 
         Δ_{t,l} = −∂NLL_t/∂m_l at m = 1,  m a multiplicative mask on the source's embeddings
 
@@ -141,7 +141,7 @@ def record_lexicon(lexicon: Lexicon, pairs: EncodedPairs) -> Snapshot:
 
 
 class _Rows:
-    """Collects the rows of a split, batch by batch, in the split's order."""
+    """Collects the rows of a split batch by batch, and puts them into the split's order."""
 
     def __init__(self, pairs: EncodedPairs) -> None:
         self.lengths = pairs.target.lengths - 1  # output words of each pair, `<eos>` among them
@@ -183,7 +183,7 @@ def _saliency(
     """Δ, the log-odds of the correct words, and the words predicted.
 
     NLL_t depends on the source through c_t and s_t alone. Its gradients there come from one backward pass through N
-    for all t together; only what lies before is gone through once for each t.
+    for all t together; only the layers below need one backward pass for each t.
     """
     reached = [t.detach().requires_grad_() for t in (output.context, output.states)]
     logits = model.read(*reached)

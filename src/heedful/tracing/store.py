@@ -1,10 +1,10 @@
-"""A trace on disk: one Parquet file per recorded step, ragged, whole or not there.
+"""A trace on disk: one Parquet file of α, β and Δ per recorded step.
 
     trace/<step>.parquet     example: int32, output: int32, alpha, beta_logit, delta: list<float32>,
                              label: int32, prediction: int32, log_odds: float32
 
-A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB open the files as
-they are. β itself is the logistic function of `beta_logit`.
+A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB can open the files.
+β is the logistic function of `beta_logit`.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ QUANTITIES = ("alpha", "beta_logit", "delta")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A row per output word, a value per input position; and what the model predicted.
+    """The quantities of one step: a row per output word, a value per input position; and the predictions.
 
     `quantities` holds some or all of `alpha`, `beta_logit` (β on the log-odds scale, where float32 does not tie at
-    the top) and `delta`. A probe that predicts nothing itself leaves out prediction and log-odds. Rows are ordered by
-    text, then by output position; in classification that is always 0.
+    the top) and `delta`. A probe has no predictions and log-odds. Rows are ordered by text, then by output position;
+    in classification that is always 0.
     """
 
     quantities: Mapping[str, Ragged]
@@ -74,8 +74,8 @@ def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
 class Trace:
     """Any recorded quantity at any recorded step of one model's training.
 
-    checksums: of the files by name, as they were written. A file that has another is refused, and one that is not
-    among them is not looked at; without checksums every file of the folder counts.
+    checksums: of the files by name. A file with another checksum is refused, and one that is not listed is ignored;
+    without checksums every file of the folder counts.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None) -> None:
@@ -83,7 +83,7 @@ class Trace:
         names = map(Path, checksums) if checksums else folder.glob("*.parquet")
         self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in names if p.stem.isdecimal()))
         if not self.steps:
-            raise RunError(f"{folder}: no recorded steps; the run has not got that far")
+            raise RunError(f"{folder}: no recorded steps yet; wait for the run to record one")
 
     def quantity(self, name: str, step: int) -> Ragged:
         """`alpha`, `beta_logit`, `beta` or `delta` at a step, one row per output word."""
@@ -128,7 +128,7 @@ class Trace:
         path = self.folder / f"{step}.parquet"
         if path.name in self._checksums:
             verify_checksum(path, self._checksums[path.name])
-            del self._checksums[path.name]  # once is enough
+            del self._checksums[path.name]
         try:
             file = pq.ParquetFile(path)
             if name not in file.schema_arrow.names:

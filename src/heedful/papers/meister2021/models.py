@@ -29,8 +29,9 @@ from heedful.models.training import Trainable, train
 from heedful.papers.experiment import Needs, Workspace
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
 from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
-from heedful.papers.units import Unit, check_beside, write_beside
+from heedful.papers.units import Unit
 from heedful.storage.serialization import content, from_mapping
+from heedful.storage.step_cache import record_beside, write_with_record
 
 IMPORTANCES = ("g_y_x", "d_y_x", "g_y_h", "d_y_h", "g_y_x detached", "g_y_h detached")
 DIGITS = 6
@@ -135,7 +136,7 @@ def train_and_measure(
     train_by_epoch(classifier, encoded.train, settings, seed, device, report, at_epoch)
     state = best.pop("state")
     classifier.load_state_dict(state)
-    write_beside(WEIGHTS, Path(weights), lambda path: save_file(state, path))
+    write_with_record(Path(weights), lambda path: save_file(state, path))
     sizes = {"train": len(encoded.train), "validation": len(encoded.validation), "test": len(encoded.test)}
     words = encoded.vocabulary.words
     return {
@@ -161,7 +162,7 @@ def build(config: ModelConfig, vocabulary: Vocabulary, vectors: bool, seed: int)
 
 def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> AttentionClassifier:
     """A trained model; an error where its weights are gone or damaged."""
-    check_beside(WEIGHTS, Path(weights))
+    record_beside(Path(weights)).verified(Path(weights).name)
     model = AttentionClassifier(config, len(vocabulary), 2)
     state: dict[str, Tensor] = load_file(weights)
     model.load_state_dict(state)
