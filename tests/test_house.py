@@ -25,7 +25,7 @@ LAYERS = [
     {"audits", "sweeps"},
     {"followed"},
     {"papers"},
-    {"runs"},
+    {"records"},
     {"reports"},
     {"api"},
     {"cli", "__init__", "__main__"},

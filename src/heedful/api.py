@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
-    from heedful.runs.index import RunList
-    from heedful.runs.query import Answer
+    from heedful.records.index import RunList
+    from heedful.records.query import Answer
     from heedful.studies.result import StudyResult
     from heedful.sweeps.result import SweepResult
 
@@ -428,7 +428,7 @@ def runs(folder: Path | str = RUNS) -> "RunList":
 
     >>> runs("runs").to_pandas()                               # doctest: +SKIP
     """
-    from heedful.runs.index import list_runs
+    from heedful.records.index import list_runs
 
     return list_runs(folder)
 
@@ -438,7 +438,7 @@ def query(sql: str, folder: Path | str = RUNS) -> "Answer":
 
     >>> query("SELECT run, accuracy FROM runs").to_polars()    # doctest: +SKIP
     """
-    from heedful.runs.query import ask
+    from heedful.records.query import ask
 
     return ask(sql, folder)
 

@@ -8,7 +8,7 @@ import typer
 from heedful.cli.options import PLACES, completing, print_json
 
 if TYPE_CHECKING:
-    from heedful.runs.query import Answer
+    from heedful.records.query import Answer
 
 FORMATS = ("table", "csv", "json", "parquet")
 
@@ -47,7 +47,7 @@ def query(
     """Ask a question in SQL across all results and traces below a folder; nothing is written."""
     from heedful import api
     from heedful.errors import ConfigError
-    from heedful.runs.query import schema
+    from heedful.records.query import schema
 
     if form not in FORMATS:
         raise ConfigError(f"--format {form!r} is not one of {', '.join(FORMATS)}")

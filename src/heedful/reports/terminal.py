@@ -34,9 +34,9 @@ if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
+    from heedful.records.index import RunList
+    from heedful.records.query import Answer
     from heedful.reports.audit_sections import Scores
-    from heedful.runs.index import RunList
-    from heedful.runs.query import Answer
     from heedful.studies.dry_run import StudyPlan
     from heedful.studies.result import StudyResult, Verdict
     from heedful.sweeps.result import SweepResult, SweepStudy

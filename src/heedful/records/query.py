@@ -17,8 +17,8 @@ from heedful.audits.result import AuditResult, score_row
 from heedful.errors import ConfigError, HeedfulError
 from heedful.followed.result import FollowedTraining
 from heedful.papers.results import Result
-from heedful.runs.index import SCHEMA as RUNS
-from heedful.runs.index import RunEntry, find_runs
+from heedful.records.index import SCHEMA as RUNS
+from heedful.records.index import RunEntry, find_runs
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content
 from heedful.storage.tables import Tabular, arrow_table

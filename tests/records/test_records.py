@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from pathlib import Path
 
 import polars
 import pytest
@@ -13,9 +14,9 @@ from heedful.config import study_preset
 from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory
 from heedful.papers.results import write_folder_manifest
+from heedful.records.index import list_runs
+from heedful.records.query import VIEWS, QueryError, ask, schema
 from heedful.reports.terminal import print_answer, print_runs
-from heedful.runs.index import list_runs
-from heedful.runs.query import VIEWS, QueryError, ask, schema
 from heedful.storage.atomic_files import without_nan, write_json, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import Manifest, RunClock
@@ -343,3 +344,10 @@ def test_sweeps_and_audits_run_while_they_are_held(others, name):
         run = next(run for run in list_runs(others).runs if run.run == name)
     assert (run.kind, run.state) == (STATES[name][0], "running")
     assert "held by process" in run.said
+
+
+def test_a_verb_is_not_hidden_by_a_package_of_its_name(tmp_path):
+    """A package `heedful.runs` would take the place of the function as soon as something in it is imported."""
+    for _ in range(2):
+        assert heedful.runs(tmp_path).runs == ()
+    assert not {path.name for path in Path(heedful.__file__).parent.iterdir() if path.is_dir()} & set(heedful.__all__)
