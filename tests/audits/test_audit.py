@@ -10,7 +10,7 @@ from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.runs.index import list_runs
+from heedful.records.index import list_runs
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 QUICK = AuditSettings(integrated_steps=4, adversary_steps=40, random_orders=2, chunk=5, resamples=200)
@@ -125,7 +125,7 @@ def test_a_damaged_part_is_measured_anew(tmp_path, monkeypatch):
     first, second, _ = sorted((tmp_path / "parts").iterdir())
     first.write_text(first.read_text()[:100])
     changed = json.loads(second.read_text())
-    changed["part"]["numbers"]["correct"][0] = 0.25
+    changed["answer"]["numbers"]["correct"][0] = 0.25
     second.write_text(json.dumps(changed))
     count = []
     measure = Measurements.measure
