@@ -35,7 +35,7 @@ def cases(quick: bool) -> Iterator[Case]:
         given = max(1, count // (20 if quick else 5))
         rows = [row[keep] for row, keep in zip(tokens, mask, strict=True)]
         found, expected = importance.d_y_x(forward, tokens, mask), deleted(model, rows[0])
-        np.testing.assert_allclose(found.row(0), expected, atol=1e-4)
+        np.testing.assert_allclose(found[0], expected, atol=1e-4)
         for peer, one, least in (
             ("one deletion at a time", deleted, bar),
             ("captum FeatureAblation, 64 at a time, a baseline token for deletion", ablated, 2),

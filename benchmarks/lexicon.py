@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.case import Case, Point
 
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged
 from heedful.models.lexicon import count_table, ibm_model_1
 from heedful.preflights.information import informativeness
 
@@ -85,9 +85,9 @@ def growth() -> Iterator[Point]:
         yield Point("informativeness", f"{pairs:,} pairs", lambda x=sources, y=targets: informativeness(x, y))
 
 
-def corpus(pairs: int) -> tuple[Ids, Ids]:
+def corpus(pairs: int) -> tuple[Ragged, Ragged]:
     rng = np.random.default_rng(0)
     weights = 1 / np.arange(1, TYPES + 1)
     offsets = np.arange(pairs + 1, dtype=np.int64) * LENGTH
     drawn = rng.choice(TYPES, size=(2, pairs * LENGTH), p=weights / weights.sum()).astype(np.int32)
-    return Ids(drawn[0], offsets), Ids(drawn[1], offsets)
+    return Ragged(drawn[0], offsets), Ragged(drawn[1], offsets)

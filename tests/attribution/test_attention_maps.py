@@ -29,9 +29,9 @@ def test_without_special_words_the_others_are_renormalised():
     for i in range(len(some)):
         alpha = reading.attention[i]
         inside = alpha[1].mean(0)[1:-1]
-        np.testing.assert_allclose(found["layer 2"].row(i), inside / inside.sum())
-        np.testing.assert_allclose(everything["layer 2 head 3"].row(i), alpha[1, 2])
-        np.testing.assert_allclose(everything["mean"].row(i), alpha.mean((0, 1)))
+        np.testing.assert_allclose(found["layer 2"][i], inside / inside.sum())
+        np.testing.assert_allclose(everything["layer 2 head 3"][i], alpha[1, 2])
+        np.testing.assert_allclose(everything["mean"][i], alpha.mean((0, 1)))
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -75,7 +75,7 @@ def test_with_attention_held_fixed_the_hidden_states_of_a_linear_model_matter_as
     tokens, mask = batch_of([7])
     states = forward.encode(forward.embed(tokens), mask, torch.tensor([0]))
     alpha = forward.project(forward.score(states), mask)[0].detach()
-    np.testing.assert_allclose(g_y_h(forward, tokens, mask, attach=False).row(0), alpha, rtol=1e-12)
+    np.testing.assert_allclose(g_y_h(forward, tokens, mask, attach=False)[0], alpha, rtol=1e-12)
 
 
 def test_known_gradient_through_attention():
@@ -88,7 +88,7 @@ def test_known_gradient_through_attention():
     h, w, v = states.hidden[0], model.output.weight[0], model.context
     c = alpha @ h
     gradient = alpha[:, None] * (w + ((h - c) @ w)[:, None] * v)
-    np.testing.assert_allclose(g_y_h(forward, tokens, mask).row(0), share(gradient.detach().norm(dim=1)), rtol=1e-12)
+    np.testing.assert_allclose(g_y_h(forward, tokens, mask)[0], share(gradient.detach().norm(dim=1)), rtol=1e-12)
 
 
 def test_a_closed_model_has_the_importances_of_its_input():
@@ -102,7 +102,7 @@ def test_a_closed_model_has_the_importances_of_its_input():
     np.testing.assert_allclose(g_y_x(forward, tokens, mask).values, [1 / 5] * 5 + [1 / 3] * 3)
     terms = (embedding(tokens[0]) @ w).detach()
     expected = share((terms.sum().sigmoid() - (terms.sum() - terms).sigmoid()).abs())
-    np.testing.assert_allclose(d_y_x(forward, tokens, mask).row(0), expected, rtol=1e-12)
+    np.testing.assert_allclose(d_y_x(forward, tokens, mask)[0], expected, rtol=1e-12)
     for refused in (g_y_h, g_h_x, d_y_h):
         with pytest.raises(DataError, match="hidden states"):
             refused(forward, tokens, mask)
@@ -123,7 +123,7 @@ def test_finite_differences(classes):
             moved = embedded.clone()
             moved[place] += sign * step
             gradient[place] += sign * float(told(forward, tokens[0], moved)[chosen]) / (2 * step)
-    np.testing.assert_allclose(g_y_x(forward, tokens, mask).row(0), share(np.linalg.norm(gradient, axis=1)), rtol=1e-6)
+    np.testing.assert_allclose(g_y_x(forward, tokens, mask)[0], share(np.linalg.norm(gradient, axis=1)), rtol=1e-6)
 
 
 def test_captums_saliency():
@@ -138,7 +138,7 @@ def test_captums_saliency():
     gradients = Saliency(predict).attribute(embedded, target=targets, abs=False, additional_forward_args=(mask,))
     found = g_y_x(forward, tokens, mask)
     for b, n in enumerate((6, 4)):
-        np.testing.assert_allclose(found.row(b), share(gradients[b, :n].detach().norm(dim=1)), rtol=1e-10)
+        np.testing.assert_allclose(found[b], share(gradients[b, :n].detach().norm(dim=1)), rtol=1e-10)
 
 
 def test_captums_attributions():
@@ -152,9 +152,9 @@ def test_captums_attributions():
         embedded = forward.embed(row).detach().requires_grad_()
         p = ask(forward, row, embedded)
         zero = ask(forward, row, torch.zeros_like(embedded))
-        np.testing.assert_allclose(signed.row(b).sum(), float((p.max() - zero[p.argmax()]).detach()), atol=1e-8)
+        np.testing.assert_allclose(signed[b].sum(), float((p.max() - zero[p.argmax()]).detach()), atol=1e-8)
         (gradient,) = torch.autograd.grad(p.max(), embedded)
-        np.testing.assert_allclose(first_order.row(b), (gradient * embedded).sum(-1).detach(), rtol=1e-10)
+        np.testing.assert_allclose(first_order[b], (gradient * embedded).sum(-1).detach(), rtol=1e-10)
     in_parts = integrated_gradients(forward, tokens, mask, max_tokens=1)
     np.testing.assert_allclose(in_parts.values, signed.values, rtol=1e-10)
 
@@ -175,8 +175,8 @@ def test_leave_one_out_one_at_a_time():
         drops = [
             float((whole - told(forward, torch.cat([row[:i], row[i + 1 :]])))[whole.argmax()].abs()) for i in range(n)
         ]
-        np.testing.assert_allclose(by_token.row(b), share(drops), rtol=1e-9)
-        np.testing.assert_allclose(by_state.row(b), share(drops), rtol=1e-9)  # in a bag they are the same
+        np.testing.assert_allclose(by_token[b], share(drops), rtol=1e-9)
+        np.testing.assert_allclose(by_state[b], share(drops), rtol=1e-9)  # in a bag they are the same
 
 
 def test_another_class_can_be_asked_about():
@@ -219,7 +219,7 @@ def test_invariants(lengths, seed, max_tokens):
             for b in range(len(lengths)):
                 places = order[mask[b, order]]
                 rank = (mask[b].cumsum(0) - 1)[places]
-                np.testing.assert_allclose(moved.row(b), found.row(b)[rank.numpy()], atol=1e-9)
+                np.testing.assert_allclose(moved[b], found[b][rank.numpy()], atol=1e-9)
 
 
 def test_nothing_to_divide_is_an_equal_share_and_counted():
@@ -228,7 +228,7 @@ def test_nothing_to_divide_is_an_equal_share_and_counted():
     for measure in (d_y_x, d_y_h):
         found = measure(model.forward_parts(), tokens, mask)
         assert found.undefined.tolist() == [False, True]
-        assert found.row(1).tolist() == [1.0]
+        assert found[1].tolist() == [1.0]
     with torch.no_grad():
         model.output.weight.zero_()
     for measure in (g_y_x, g_y_h, d_y_x, d_y_h):

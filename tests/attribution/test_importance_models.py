@@ -74,7 +74,7 @@ def test_one_deletion_at_a_time(name, classes):
     for b, n in ((0, 7), (2, 4), (3, 2)):
         whole = probabilities(model, tokens[b, :n])
         drops = [(whole - probabilities(model, without(tokens[b, :n], i)))[whole.argmax()].abs() for i in range(n)]
-        np.testing.assert_allclose(found.row(b), share(drops), rtol=1e-8)
+        np.testing.assert_allclose(found[b], share(drops), rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -90,7 +90,7 @@ def test_one_backward_pass_per_state(name):
             (gradient,) = torch.autograd.grad(hidden[0, p].norm(), embedded, retain_graph=True)
             expected.append(share(gradient[0].norm(dim=1)))
     for row, wanted in enumerate(expected):
-        np.testing.assert_allclose(found.row(row), wanted, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(found[row], wanted, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("attach", [True, False])
@@ -105,11 +105,11 @@ def test_gradients_of_a_classifier(name, attach):
     by_token, by_state = torch.autograd.grad(top, (embedded, output.hidden))
     forward = classifier_forward(model)
     found = g_y_x(forward, tokens, mask, attach=attach)
-    np.testing.assert_allclose(found.row(0), share(by_token[0].norm(dim=1)), rtol=1e-9)
+    np.testing.assert_allclose(found[0], share(by_token[0].norm(dim=1)), rtol=1e-9)
     found = g_y_h(forward, tokens, mask, attach=attach)
-    np.testing.assert_allclose(found.row(0), share(by_state[0].norm(dim=1)), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found[0], share(by_state[0].norm(dim=1)), rtol=1e-9, atol=1e-15)
     signed = gradient_input(forward, tokens, mask, attach=attach)
-    np.testing.assert_allclose(signed.row(0), (by_token * embedded)[0].sum(1).detach(), rtol=1e-9)
+    np.testing.assert_allclose(signed[0], (by_token * embedded)[0].sum(1).detach(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -125,7 +125,7 @@ def test_a_state_left_out_is_projected_around(name):
         return model.from_attention(alpha, h).sigmoid()[0, 0].detach()
 
     drops = [(ask(states) - ask(torch.cat([states[:, :i], states[:, i + 1 :]], dim=1))).abs() for i in range(6)]
-    np.testing.assert_allclose(found.row(0), share(drops), rtol=1e-8, atol=1e-13)
+    np.testing.assert_allclose(found[0], share(drops), rtol=1e-8, atol=1e-13)
 
 
 @settings(deadline=None, max_examples=12)
@@ -271,10 +271,10 @@ def test_a_translators_chosen_word(name, mode):
         output = model.from_embeddings(embedded, pair)
         p = word_probability(model, pair, output, t)
         gradient = torch.autograd.grad(p, embedded, retain_graph=True)[0][0]
-        np.testing.assert_allclose(by_token.row(b), share(gradient.norm(dim=1)), rtol=1e-8)
+        np.testing.assert_allclose(by_token[b], share(gradient.norm(dim=1)), rtol=1e-8)
         for k in range(n):
             (row,) = torch.autograd.grad(output.hidden[0, k].norm(), embedded, retain_graph=True)
-            np.testing.assert_allclose(by_hidden.row(first + k), share(row[0].norm(dim=1)), rtol=1e-8, atol=1e-12)
+            np.testing.assert_allclose(by_hidden[first + k], share(row[0].norm(dim=1)), rtol=1e-8, atol=1e-12)
         first += n
         if n == 1:
             assert by_deletion.undefined[b]
@@ -287,17 +287,17 @@ def test_a_translators_chosen_word(name, mode):
             return model.read(context, s)[0, t].softmax(0)[pair.target_out[0, t]]
 
         (gradient,) = torch.autograd.grad(from_hidden(hidden), hidden)
-        np.testing.assert_allclose(by_state.row(b), share(gradient[0].norm(dim=1)), rtol=1e-8)
+        np.testing.assert_allclose(by_state[b], share(gradient[0].norm(dim=1)), rtol=1e-8)
         left = [[j for j in range(n) if j != i] for i in range(n)]
         masked = [from_hidden(hidden[:, keep]).detach() for keep in left]
-        np.testing.assert_allclose(by_masking.row(b), share([(p.detach() - q).abs() for q in masked]), rtol=1e-6)
+        np.testing.assert_allclose(by_masking[b], share([(p.detach() - q).abs() for q in masked]), rtol=1e-6)
         deleted = []
         for i in range(n):
             keep = everything.clone()
             keep[i] = False
             shorter = one_pair(batch, b, keep)
             deleted.append((p - word_probability(model, shorter, model(shorter), t)).abs().detach())
-        np.testing.assert_allclose(by_deletion.row(b), share(deleted), rtol=1e-6)
+        np.testing.assert_allclose(by_deletion[b], share(deleted), rtol=1e-6)
 
 
 def test_a_word_that_is_not_there_cannot_be_asked_about():

@@ -38,9 +38,9 @@ def test_gradients_are_those_of_measure_summed_into_words():
         tokens = torch.tensor([passage.pieces])
         asked = (closed(subject), tokens, torch.ones_like(tokens, dtype=torch.bool))
         target = torch.tensor([passage.target])
-        np.testing.assert_allclose(found.inputs[GRADIENT].row(i), merged(passage, g_y_x(*asked, targets=target).row(0)))
-        expected = merged(passage, gradient_input(*asked, targets=target).row(0))
-        np.testing.assert_allclose(found.inputs[PRODUCT].row(i), expected)
+        np.testing.assert_allclose(found.inputs[GRADIENT][i], merged(passage, g_y_x(*asked, targets=target)[0]))
+        expected = merged(passage, gradient_input(*asked, targets=target)[0])
+        np.testing.assert_allclose(found.inputs[PRODUCT][i], expected)
 
 
 def test_the_hidden_gradient_of_a_layer_is_that_of_what_its_attention_reads():
@@ -59,7 +59,7 @@ def test_integrated_gradients_of_a_linear_prediction_add_up():
     some = subject.decide(passages(3))
     found = importances(subject, some, steps=50).inputs[INTEGRATED]
     for i, passage in enumerate(some):
-        assert passage.words[1 + int(found.row(i).argmax())] in ("dull", "fine")
+        assert passage.words[1 + int(found[i].argmax())] in ("dull", "fine")
 
 
 def test_leave_one_out_deletes_whole_words():
@@ -83,10 +83,10 @@ def test_many_at_once_are_as_one_by_one(max_tokens):
     for i, passage in enumerate(some):
         single = importances(stacked(), [passage], steps=3, layer=1)
         for name, rows in together.inputs.items():
-            np.testing.assert_allclose(rows.row(i), single.inputs[name].row(0), atol=1e-10)
+            np.testing.assert_allclose(rows[i], single.inputs[name][0], atol=1e-10)
         for name, layers in together.hidden.items():
             for layer, many in layers.items():
-                np.testing.assert_allclose(many.row(i), single.hidden[name][layer].row(0), atol=1e-10)
+                np.testing.assert_allclose(many[i], single.hidden[name][layer][0], atol=1e-10)
 
 
 def test_without_captum_there_are_no_integrated_gradients(monkeypatch):

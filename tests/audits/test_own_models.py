@@ -38,11 +38,11 @@ def test_a_classifier_reads_as_it_does_itself_and_importance_is_that_of_measure(
         mask = torch.ones_like(tokens, dtype=torch.bool)
         np.testing.assert_allclose(reading.attention[i][0, 0], model(tokens, mask).alpha[0].detach(), atol=1e-12)
         assert reading.probabilities.shape == (4, classes)
-        np.testing.assert_allclose(found.hidden[HIDDEN][0].row(i), g_y_h(forward, tokens, mask).row(0), atol=1e-9)
-        unseen, masked = found.hidden[HIDDEN_DELETION][0].row(i)[1:], d_y_h(forward, tokens, mask).row(0)[1:]
+        np.testing.assert_allclose(found.hidden[HIDDEN][0][i], g_y_h(forward, tokens, mask)[0], atol=1e-9)
+        unseen, masked = found.hidden[HIDDEN_DELETION][0][i][1:], d_y_h(forward, tokens, mask)[0][1:]
         np.testing.assert_allclose(unseen, masked / masked.sum(), atol=1e-9)
-        deleted = d_y_x(forward, tokens, mask).row(0)[1:]
-        own = found.inputs["leave one out"].row(i)[1:]
+        deleted = d_y_x(forward, tokens, mask)[0][1:]
+        own = found.inputs["leave one out"][i][1:]
         np.testing.assert_allclose(own, deleted / deleted.sum(), atol=1e-9)
 
 

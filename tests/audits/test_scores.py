@@ -51,7 +51,7 @@ def test_the_top_that_is_kept_is_the_one_that_agreement_means(length, seed):
     draw = np.random.default_rng(seed)
     u, v = (rows(draw.integers(0, 9, length) + draw.random()) for _ in range(2))
     found = orders({"mean": u}, {"gradient": v})
-    kept = int(np.argmax(u.row(0))) in found.important["gradient"][0]
+    kept = int(np.argmax(u[0])) in found.important["gradient"][0]
     assert kept == bool(agreement(u, v)[0])
     if not np.isnan(found.numbers["tau/mean/gradient"][0]):
         assert found.numbers["tau/mean/gradient"][0] == kendall_tau_b(u, v)[0]

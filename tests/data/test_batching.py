@@ -13,7 +13,7 @@ from heedful.data.batching import (
     sort_key,
     training_batches,
 )
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.subwords import EncodedPairs
 from heedful.data.synthetic.tasks import CHUNK, stream_numbers
 from heedful.data.vocabulary import EOS, PAD, EncodedSplit
@@ -27,9 +27,10 @@ def texts(lengths: list[int]) -> EncodedSplit:
 
 
 def pairs(lengths: list[int]) -> EncodedPairs:
-    source = Ids.of([[2, *[5] * n, 3] for n in lengths])
-    target = Ids.of([[2, *[6] * (n // 2 + 1), 3] for n in lengths])
-    return EncodedPairs(source, target, np.zeros(len(source.values), np.int32), np.zeros(len(target.values), np.int32))
+    source = as_ids([[2, *[5] * n, 3] for n in lengths])
+    target = as_ids([[2, *[6] * (n // 2 + 1), 3] for n in lengths])
+    words = (Ragged(np.zeros(len(ids.values), np.int32), ids.offsets) for ids in (source, target))
+    return EncodedPairs(source, target, *words)
 
 
 @given(LENGTHS, st.integers(1, 9), st.integers(0, 5))

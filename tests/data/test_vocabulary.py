@@ -60,7 +60,7 @@ def test_encode():
     assert encoded.vocabulary.words[4:] == ("the", "cat", "sat")
     assert encoded.train.text(0).tolist() == [BOS, 4, 5, 6, EOS]
     assert encoded.train.text(-1).tolist() == [BOS, UNK, UNK, EOS]
-    assert encoded.validation.ids.tolist() == [BOS, 4, UNK, 6, EOS]
+    assert encoded.validation.ids.values.tolist() == [BOS, 4, UNK, 6, EOS]
     assert encoded.train.lengths.tolist() == [5, 5, 8, 4]
     assert encoded.train.labels.tolist() == [0, 1, 0, 1]
     assert len(encoded.test) == 0
@@ -76,7 +76,7 @@ def test_cuts_are_counted():
 
 def test_a_text_without_words_is_counted():
     encoded = encode(replace(CORPUS, validation=Split(("\x01",), (0,))))
-    assert encoded.validation.ids.tolist() == [BOS, EOS]
+    assert encoded.validation.ids.values.tolist() == [BOS, EOS]
     assert encoded.decisions == ("validation: 1 of 1 texts have no word and keep only their two ends",)
 
 
@@ -90,7 +90,7 @@ def test_samples_are_stratified_seeded_and_said():
         "validation: 20 of 100 texts sampled, stratified, seed 3",
     )
     again, other = (encode(corpus, max_train=50, max_validation=20, min_count=1, seed=seed) for seed in (3, 4))
-    assert np.array_equal(again.train.ids, encoded.train.ids)
+    assert np.array_equal(again.train.ids.values, encoded.train.ids.values)
     assert again.vocabulary == encoded.vocabulary
     assert other.vocabulary != encoded.vocabulary
 
@@ -111,9 +111,13 @@ def test_split_round_trip(tmp_path_factory, texts):
     split = EncodedSplit.of(texts, range(len(texts)))
     split.save(path)
     again = EncodedSplit.load(path)
-    for field in ("ids", "offsets", "labels"):
-        assert np.array_equal(getattr(split, field), getattr(again, field))
-        assert getattr(split, field).dtype == getattr(again, field).dtype
+    for one, other in (
+        (split.ids.values, again.ids.values),
+        (split.ids.offsets, again.ids.offsets),
+        (split.labels, again.labels),
+    ):
+        assert np.array_equal(one, other)
+        assert one.dtype == other.dtype
     assert [text.tolist() for text in map(again.text, range(len(again)))] == texts
 
 

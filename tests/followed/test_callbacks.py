@@ -94,7 +94,7 @@ def test_what_is_recorded_is_what_the_model_says(tmp_path):
         assert trace.log_odds(5)[row] == pytest.approx(given[label].logit().item(), rel=1e-3, abs=1e-4)
     with torch.no_grad():
         alone = made.model(**made.tokenizer("good", return_tensors="pt")).logits[0].softmax(-1)[1]
-    assert trace.quantity("beta", 5).row(0)[3] == pytest.approx(alone.item(), rel=1e-4)
+    assert trace.quantity("beta", 5)[0][3] == pytest.approx(alone.item(), rel=1e-4)
 
 
 def test_attention_is_as_it_was_between_recordings(tmp_path):

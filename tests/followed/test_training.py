@@ -97,7 +97,7 @@ def test_saliency_is_the_slope_of_the_log_likelihood_in_a_mask(toy):
         scale = torch.ones(2, len(words), dtype=torch.float64)
         scale[0, place], scale[1, place] = 1 + step, 1 - step
         up, down = (probability(toy, words, RIGHT[2], s).log().item() for s in scale)
-        found = snapshot.quantities["delta"].row(2)[place - 1]
+        found = snapshot.quantities["delta"][2][place - 1]
         assert found == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-9)
 
 

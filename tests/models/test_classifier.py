@@ -91,7 +91,7 @@ def test_equation_12_links_probe_and_prediction():
     torch.manual_seed(0)
     model = AttentionClassifier(small(), VOCABULARY, 2).double().eval()
     split = texts(6, 3)
-    batch = everything(EncodedSplit(split.ids, split.offsets, np.array([0, 1])))
+    batch = everything(EncodedSplit(split.ids, np.array([0, 1])))
     output = model(batch.tokens, batch.mask)
     beta = lexical_probe(model, output.hidden, batch.labels)
     assert_close((output.alpha * beta).sum(-1), log_odds(output.logits, batch.labels))

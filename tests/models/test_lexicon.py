@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from heedful.data.ragged import Ids
+from heedful.data.ragged import as_ids
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.synthetic.tasks import generated_pairs
 from heedful.errors import DataError
@@ -75,7 +75,7 @@ def test_order_and_parts_make_no_difference_to_the_last_bit(corpus, random):
     cut = random.randrange(len(shuffled) + 1)
     total = Tally()
     for part in (shuffled[:cut], shuffled[cut:]):
-        total.add(table_cells(Ids.of([x for x, _ in part]), Ids.of([y for _, y in part]), 7, 7))
+        total.add(table_cells(as_ids([x for x, _ in part]), as_ids([y for _, y in part]), 7, 7))
     merged = table_of(total.cells(), 7, 7)
     assert np.array_equal(merged.matrix().toarray(), whole.matrix().toarray())
     assert merged.counts.sum() == whole.counts.sum() == sum(len(x) * len(y) for x, y in corpus)
@@ -133,8 +133,8 @@ def test_beta_and_alpha_row_by_row(corpus):
     for x, y in corpus:
         for o in y:
             expected = table[list(x), o]  # Eq. 18
-            np.testing.assert_array_equal(beta.row(row), expected)
-            np.testing.assert_allclose(alpha.row(row), expected / expected.sum(), rtol=1e-12)  # Eq. 19
+            np.testing.assert_array_equal(beta[row], expected)
+            np.testing.assert_allclose(alpha[row], expected / expected.sum(), rtol=1e-12)  # Eq. 19
             row += 1
     assert row == len(beta) == len(alpha)
 
@@ -184,7 +184,7 @@ def test_classification_is_translation_into_one_word():
 def test_toy_language_is_aligned_far_better_than_chance():
     corpus = generated_pairs("toy-de-en", size=1500)
     encoded = encode_pairs(corpus.train, fit_tokeniser(corpus)[0])
-    sources, targets = (Ids.of([row[1:-1] for row in side]) for side in (encoded.source, encoded.target))
+    sources, targets = (as_ids([row[1:-1] for row in side]) for side in (encoded.source, encoded.target))
     gold = [[a.sure for a in corpus.train.alignments], [a.possible for a in corpus.train.alignments]]
     chance = chance_aer(gold[0], sources.lengths, targets.lengths, gold[1])
 
@@ -204,7 +204,7 @@ def test_bad_input():
     with pytest.raises(DataError, match="source sentence 0 is empty"):
         count_table([[]], [[0]])
     with pytest.raises(DataError, match="2,097,152 target types; a table has room for fewer than 2,097,152"):
-        table_cells(Ids.of([[0]]), Ids.of([[0]]), 1, MOST)
+        table_cells(as_ids([[0]]), as_ids([[0]]), 1, MOST)
 
 
 def test_empty_tables():

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from heedful.config import TranslatorConfig
 from heedful.data.alignments import Alignment
 from heedful.data.batching import PairBatch, collate
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
@@ -22,7 +22,7 @@ def pairs(*lengths: tuple[int, int], seed: int = 0) -> EncodedPairs:
     def side(sizes):
         rows = [[BOS, *rng.integers(4, VOCABULARY, size=n).tolist(), EOS] for n in sizes]
         words = np.concatenate([[-1, *range(n), -1] for n in sizes]).astype(np.int32)
-        return Ids.of(rows), words
+        return as_ids(rows), Ragged.from_lengths(words, [n + 2 for n in sizes])
 
     source, source_words = side([a for a, _ in lengths])
     target, target_words = side([b for _, b in lengths])

@@ -54,12 +54,12 @@ def answers_of(reproduced_sunlu: Reproduced, orders: list[TrainingJob]):
 
 def test_texts_have_no_ends_and_every_token_its_class():
     texts = read_texts("polarity", SMALL)
-    assert not np.isin(texts.train.ids, (BOS, EOS)).any()
+    assert not np.isin(texts.train.ids.values, (BOS, EOS)).any()
     assert set(texts.train.lengths) == {12}
     names = token_classes(texts.counts)
     for name, label in (("negative", 0), ("positive", 1), ("neutral", NEUTRAL_CLASS), ("none", NO_CLASS)):
         assert ((names == name) == (texts.token_class == label)).all()
-    assert texts.frequency.sum() == len(texts.train.ids)
+    assert texts.frequency.sum() == len(texts.train.ids.values)
 
 
 def test_a_corpus_without_a_test_set_is_divided_anew():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heedful.data.files.text_files import read_lines
 from heedful.data.parallel import load_parallel
-from heedful.data.ragged import Ids
+from heedful.data.ragged import as_ids
 from heedful.data.synthetic.tasks import TASKS, generated_pairs, generated_texts
 from heedful.data.words import tokenise
 from heedful.errors import DataError
@@ -22,7 +22,7 @@ needs_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason="no mirror of the 
 
 def numbered(texts):
     known = {}
-    return Ids.of([[known.setdefault(word, len(known)) for word in text] for text in texts])
+    return as_ids([[known.setdefault(word, len(known)) for word in text] for text in texts])
 
 
 def task(name, size, seed=0):
@@ -159,7 +159,7 @@ def test_empty_outputs_are_passed_over_and_too_few_refused():
 
 def test_determinants_of_the_keyword_and_of_polarity():
     train = generated_texts("keyword", size=600).train
-    sources = Ids.of([[int(word) for word in text.split()] for text in train.texts])
+    sources = as_ids([[int(word) for word in text.split()] for text in train.texts])
     found = determinants(sources, label_targets(train.labels), top=3)
     assert found[1].most[0].source == 1
     assert found[1].most[0].trans == pytest.approx(1)

@@ -17,7 +17,7 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.files import chunks as pieces
 from heedful.data.files.chunks import is_large, streamed
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged
 from heedful.data.synthetic.tasks import stream_pairs
 from heedful.data.words import TokenRules, tokenise
 from heedful.errors import ConfigError, DataError
@@ -134,8 +134,8 @@ def test_words_beyond_those_kept_are_counted_as_one(parallel):
     assert counted.names == names[:13]
     assert len(counted.table.counts) <= 13 * 13 * len(np.unique(sources.lengths))
 
-    def kept(ids: Ids) -> Ids:
-        return Ids(np.where(ids.values < 13, ids.values, 1).astype(np.int32), ids.offsets)
+    def kept(ids: Ragged) -> Ragged:
+        return Ragged(np.where(ids.values < 13, ids.values, 1).astype(np.int32), ids.offsets)
 
     whole = count_table(kept(sources), kept(targets), source_size=13, target_size=13)
     assert np.array_equal(counted.table.counts, whole.counts)

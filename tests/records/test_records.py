@@ -333,9 +333,7 @@ def test_followed_trainings_can_be_asked_about(others):
     ]
     traced = ask("SELECT step, alpha FROM trace WHERE run = 'whole' ORDER BY step, example", root).to_rows()
     recorded = [(step, run.trace().quantity("alpha", step)) for step in (0, 10)]
-    assert traced == [
-        {"step": step, "alpha": alpha.row(i).tolist()} for step, alpha in recorded for i in range(len(TEXTS))
-    ]
+    assert traced == [{"step": step, "alpha": alpha[i].tolist()} for step, alpha in recorded for i in range(len(TEXTS))]
 
 
 @pytest.mark.parametrize("name", ["sweeps/failed", "audits/whole"])

@@ -114,7 +114,7 @@ def test_the_slider_has_every_recorded_step(run):
     assert content["steps"] == [0, 10, 20, 30]
     assert content["accuracy"][0]["values"] == [step.accuracy for step in run.result().steps]
     chosen = np.array(content["texts"]["index"])
-    alpha = run.trace().quantity("alpha", 30).rows(chosen).values
+    alpha = run.trace().quantity("alpha", 30).take(chosen).values
     shown = (read(payload, "model/alpha").reshape(4, -1)[3] / 255.0) ** 2
     np.testing.assert_allclose(shown, alpha, atol=0.005)
     places = read(payload, "places")

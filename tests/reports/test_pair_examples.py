@@ -53,7 +53,7 @@ def cells_of(chosen):
 
 def recorded(run, payload, chosen, quantity, model="standard"):
     trace = run.model(ModelSpec(model, 0)).trace()
-    return [trace.quantity(quantity, step).rows(chosen.rows) for step in payload.content["steps"]]
+    return [trace.quantity(quantity, step).take(chosen.rows) for step in payload.content["steps"]]
 
 
 def test_words_are_the_sentences(run, payload, chosen, read):
@@ -66,7 +66,7 @@ def test_words_are_the_sentences(run, payload, chosen, read):
 def test_rows_of_a_pair_are_the_rows_of_the_trace(run, chosen):
     trace = run.model(ModelSpec("standard", 0)).trace()
     np.testing.assert_array_equal(trace.example()[chosen.rows], np.repeat(chosen.index, chosen.outputs.lengths))
-    lengths = trace.quantity("alpha", 0).rows(chosen.rows).lengths
+    lengths = trace.quantity("alpha", 0).take(chosen.rows).lengths
     np.testing.assert_array_equal(lengths, np.repeat(chosen.source.lengths, chosen.outputs.lengths))
     assert cells_of(chosen).sum() == lengths.sum()
 
@@ -75,13 +75,13 @@ def test_rows_of_a_pair_are_the_rows_of_the_trace(run, chosen):
 def test_attention_survives_quantisation(run, payload, chosen, read, name):
     if name.startswith("lexicon"):
         trace = run.model(ModelSpec("lexicon", 0)).trace()
-        rows = [trace.quantity("alpha", trace.steps[-1 if name.endswith("1") else 0]).rows(chosen.rows)]
+        rows = [trace.quantity("alpha", trace.steps[-1 if name.endswith("1") else 0]).take(chosen.rows)]
     else:
         rows = recorded(run, payload, chosen, "alpha")
     exact = np.stack([r.values for r in rows])
     assert np.abs((read(name).reshape(exact.shape) / 255.0) ** 2 - exact).max() < 0.004
     np.testing.assert_array_equal(
-        read(f"{name}_top").reshape(len(rows), -1), [[np.argmax(r.row(k)) for k in range(len(r))] for r in rows]
+        read(f"{name}_top").reshape(len(rows), -1), [[np.argmax(r[k]) for k in range(len(r))] for r in rows]
     )
 
 
@@ -133,7 +133,7 @@ def test_alignment_errors_are_those_of_the_measure(run, payload, chosen, read):
     errors = read("standard-0/aer").reshape(len(payload.content["steps"]), -1)
     for kept, alpha in zip(errors, recorded(run, payload, chosen, "alpha"), strict=True):
         starts = chosen.outputs.offsets
-        matrices = [np.stack([alpha.row(r) for r in range(a, b - 1)])[:, 1:-1] for a, b in pairwise(starts.tolist())]
+        matrices = [np.stack([alpha[r] for r in range(a, b - 1)])[:, 1:-1] for a, b in pairwise(starts.tolist())]
         scores = alignment_scores(links_from_attention(matrices), [g.sure for g in gold], [g.possible for g in gold])
         np.testing.assert_allclose(kept, scores.per_sentence, atol=1e-6)
 
@@ -178,10 +178,10 @@ def test_translations_by_hand(run):
     for source, outputs in zip(pairs.source, pairs.outputs, strict=True):
         for output in outputs:
             for at in np.flatnonzero(source == word):
-                whole += alpha.row(row)[at]
+                whole += alpha[row][at]
                 if output > 3:
-                    lift = beta.row(row)[at] - beta.row(row).mean(dtype=np.float64)
-                    meetings.setdefault(int(output), []).append((alpha.row(row)[at], lift, trans.row(row)[at]))
+                    lift = beta[row][at] - beta[row].mean(dtype=np.float64)
+                    meetings.setdefault(int(output), []).append((alpha[row][at], lift, trans[row][at]))
             row += 1
     by_attention = {o: sum(a for a, _, _ in cells) / whole for o, cells in meetings.items()}
     by_knowledge = {

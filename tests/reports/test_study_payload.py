@@ -39,7 +39,7 @@ def read(payload, name):
 def shown_rows(run, payload, quantity, model="standard"):
     trace = run.model(ModelSpec(model, 0)).trace()
     chosen = np.array(payload.content["texts"]["index"])
-    return [trace.quantity(quantity, step).rows(chosen) for step in payload.content["steps"]]
+    return [trace.quantity(quantity, step).take(chosen) for step in payload.content["steps"]]
 
 
 def test_words_are_the_texts(run, payload):
@@ -101,7 +101,7 @@ def test_token_means_by_hand(run):
     table = attended_words(split, [trace], [step])
     word = run.vocabulary().words.index("good")
     alpha = trace.quantity("alpha", step)
-    drawn = [alpha.row(i)[k] * n for i, n in enumerate(split.lengths) for k in np.flatnonzero(split.text(i) == word)]
+    drawn = [alpha[i][k] * n for i, n in enumerate(split.lengths) for k in np.flatnonzero(split.text(i) == word)]
     at = table.ids.tolist().index(word)
     assert table.counts[at] == len(drawn)
     assert table.attention[0, at] == pytest.approx(np.mean(drawn), rel=1e-5)
@@ -110,7 +110,7 @@ def test_token_means_by_hand(run):
 
 def test_attention_over_its_share_averages_to_one(run):
     split, trace = run.split("validation"), run.model(ModelSpec("standard", 0)).trace()
-    total = sum(trace.quantity("alpha", 0).row(i).sum() * n for i, n in enumerate(split.lengths))
+    total = sum(trace.quantity("alpha", 0)[i].sum() * n for i, n in enumerate(split.lengths))
     assert total / split.lengths.sum() == pytest.approx(1, rel=1e-5)
 
 

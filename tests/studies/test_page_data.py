@@ -17,4 +17,4 @@ def test_counted_attention_is_the_share_of_the_correct_label(smoke_run):
     for m in range(len(validation)):
         seen = C[validation.text(m)]
         share = seen[:, validation.labels[m]] / np.maximum(seen.sum(axis=1), 1e-300)
-        np.testing.assert_allclose(alpha.row(m), share / share.sum(), rtol=1e-10)
+        np.testing.assert_allclose(alpha[m], share / share.sum(), rtol=1e-10)

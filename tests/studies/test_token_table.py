@@ -100,8 +100,8 @@ def test_a_study_has_a_table_of_its_words(smoke_run):
     table = token_table(smoke_run)
     words = run.vocabulary().words
     assert set(table["token"]) <= set(words)
-    assert table["frequency"].sum() == len(run.split("train").ids)
-    assert table["occurrences"].sum() == len(run.split("validation").ids)
+    assert table["frequency"].sum() == len(run.split("train").ids.values)
+    assert table["occurrences"].sum() == len(run.split("validation").ids.values)
     by_word = {row["token"]: row for row in table.iter_rows(named=True)}
     assert (by_word["good"]["class"], by_word["bad"]["class"]) == ("positive", "negative")
     assert by_word["good"]["association"] > 0.5
@@ -119,7 +119,7 @@ def test_polarity_and_weight_are_those_of_the_trace(smoke_run, seed):
     weight = trace.quantity("alpha", last).values * np.repeat(validation.lengths, validation.lengths)
     table = token_table(run, seed=seed)
     for row in table.filter(pl.col("occurrences") > 0).head(20).iter_rows(named=True):
-        here = validation.ids == run.vocabulary().words.index(row["token"])
+        here = validation.ids.values == run.vocabulary().words.index(row["token"])
         assert row["polarity"] == pytest.approx(logit[here].mean(), abs=1e-4)
         assert row["weight"] == pytest.approx(weight[here].mean(), abs=1e-4)
 

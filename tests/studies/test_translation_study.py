@@ -69,7 +69,7 @@ def test_sentence_pairs_survive_saving(toy):
     pairs.save(toy / "data" / "again.parquet")
     again = type(pairs).load(toy / "data" / "again.parquet")
     assert again.source.values.tolist() == pairs.source.values.tolist()
-    assert again.target_words.tolist() == pairs.target_words.tolist()
+    assert again.target_words.values.tolist() == pairs.target_words.values.tolist()
     assert again.alignments == pairs.alignments
     words = run.tokeniser().decode(pairs.target[0])
     assert words.endswith((".", "?", "!"))

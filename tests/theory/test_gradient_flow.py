@@ -10,7 +10,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from heedful.data.ragged import Ids
+from heedful.data.ragged import as_ids
 from heedful.errors import DataError
 from heedful.models.lexicon import count_table
 from heedful.theory.gradient_flow import (
@@ -37,7 +37,7 @@ def random_corpus(inputs=I, outputs=O, pairs=M, longest=6, seed=0):
     sources, targets = (
         [draw.integers(0, size, draw.integers(1, longest + 1)) for _ in range(pairs)] for size in (inputs, outputs)
     )
-    return Ids.of(sources), Ids.of(targets)
+    return as_ids(sources), as_ids(targets)
 
 
 def by_autograd(sources, targets, W, e):
@@ -150,7 +150,7 @@ def test_slope_needs_no_intercept():
 def test_permutations_of_one_set_leave_nothing_to_learn():
     words = 40
     draw = np.random.default_rng(0)
-    sources, targets = (Ids.of([draw.permutation(words) for _ in range(50)]) for _ in range(2))
+    sources, targets = (as_ids([draw.permutation(words) for _ in range(50)]) for _ in range(2))
     C = count_table(sources, targets).matrix().toarray()
     assert not logit_limit(C).any()
     assert not probability_limit(C).any()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import logsigmoid
 
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged, as_ids
 from heedful.errors import DataError
 from heedful.theory.polarity import DotModel, gradients, terms
 
@@ -27,9 +27,9 @@ def draw(scale: float, seed: int = 0) -> DotModel:
     return DotModel(rng.normal(size=(V, D)), rng.normal(size=D), rng.normal(size=D), scale)
 
 
-def random_texts(seed: int = 0) -> tuple[Ids, np.ndarray]:
+def random_texts(seed: int = 0) -> tuple[Ragged, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return Ids.of([rng.integers(0, V, rng.integers(1, 8)) for _ in range(M)]), rng.integers(0, 2, M)
+    return as_ids([rng.integers(0, V, rng.integers(1, 8)) for _ in range(M)]), rng.integers(0, 2, M)
 
 
 def by_autograd(texts, labels, model):
@@ -69,7 +69,7 @@ def test_everything_is_what_autograd_says(scale):
 @given(corpora, st.sampled_from([0.5, 3.0, 100.0]), st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
 def test_any_corpus(corpus, scale, seed):
-    texts, labels = Ids.of([text for text, _ in corpus]), np.array([label for _, label in corpus])
+    texts, labels = as_ids([text for text, _ in corpus]), np.array([label for _, label in corpus])
     model = draw(scale, seed)
     (of_e, of_W, of_V), (polarity, score) = by_autograd(texts, labels, model)
     ours, moved = gradients(texts, labels, model), terms(texts, labels, model)

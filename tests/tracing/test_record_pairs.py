@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from heedful.config import TranslatorConfig
 from heedful.data.batching import collate
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS
 from heedful.models.classifier import log_odds
@@ -24,7 +24,8 @@ def pairs() -> EncodedPairs:
 
     def side(sizes):
         rows = [[BOS, *rng.integers(4, VOCABULARY, size=n).tolist(), EOS] for n in sizes]
-        return Ids.of(rows), np.concatenate([[-1, *range(n), -1] for n in sizes]).astype(np.int32)
+        words = np.concatenate([[-1, *range(n), -1] for n in sizes]).astype(np.int32)
+        return as_ids(rows), Ragged.from_lengths(words, [n + 2 for n in sizes])
 
     (source, source_words), (target, target_words) = side([5, 2, 7]), side([3, 6, 1])
     return EncodedPairs(source, target, source_words, target_words)
@@ -59,7 +60,7 @@ def test_delta_is_the_derivative_of_a_mask(model, pairs):
                 odds = log_odds(model.read(output.context, output.states), batch.target_out)
                 losses.append(torch.nn.functional.softplus(-odds)[0].detach().numpy())
             expected = -(losses[0] - losses[1]) / (2 * step)
-            actual = [delta.row(row + t)[position] for t in range(T)]
+            actual = [delta[row + t][position] for t in range(T)]
             assert_allclose(actual, expected, rtol=1e-4, atol=1e-7)
         row += T
 
@@ -99,7 +100,7 @@ def test_the_proxys_probe_is_that_of_single_words(pairs):
     for i in range(len(pairs)):
         for word in pairs.target[i][1:]:
             share = p[pairs.source[i], word]
-            assert_allclose(beta.row(row), np.log(share / (1 - share)), rtol=1e-4, atol=1e-5)
+            assert_allclose(beta[row], np.log(share / (1 - share)), rtol=1e-4, atol=1e-5)
             row += 1
 
 

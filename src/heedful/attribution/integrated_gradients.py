@@ -94,7 +94,7 @@ def _integrals(
     rows = integrated_gradients(
         forward, tokens, mask, steps=steps, targets=batch.targets, baseline=start, max_tokens=limit
     )
-    return [passage.words_of(rows.row(b)) for b, passage in enumerate(batch.passages)]
+    return [passage.words_of(rows[b]) for b, passage in enumerate(batch.passages)]
 
 
 def _by_row(states: Tensor) -> Callable[[Tensor], Tensor]:

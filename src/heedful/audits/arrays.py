@@ -88,8 +88,8 @@ def audit_arrays(
                 i,
                 passages[i].words,
                 *outputs[i],
-                map=tuple(maps[headline].row(i).tolist()),
-                importances=tuple(Weights(name, tuple(rows.row(i).tolist())) for name, rows in inputs.items()),
+                map=tuple(maps[headline][i].tolist()),
+                importances=tuple(Weights(name, tuple(rows[i].tolist())) for name, rows in inputs.items()),
             )
             for i in range(min(settings.examples, len(passages)))
         ),

@@ -116,7 +116,7 @@ class Measurements:
     def _example(self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float) -> AuditExample:
         told = asked(passage, include_special=self.settings.include_special)
         marked = None if self.rationales is None else rationale_of(passage, self.rationales)
-        weights = {name: tuple(rows.row(i).tolist()) for name, rows in shown.items()}
+        weights = {name: tuple(rows[i].tolist()) for name, rows in shown.items()}
         return AuditExample(
             passage.text,
             tuple(word for word, wanted in zip(passage.words, told, strict=True) if wanted),
@@ -174,7 +174,7 @@ def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool)
     result = []
     for i, passage in enumerate(passages):
         told = asked(passage, include_special=include_special)
-        result.append(np.asarray(rows.row(i)[asked(passage)[told]], dtype=np.float64))
+        result.append(np.asarray(rows[i][asked(passage)[told]], dtype=np.float64))
     return result
 
 

@@ -150,10 +150,8 @@ def pair_passages(pairs: EncodedPairs, reader: "PieceReader") -> list[Passage]:
     """One passage for each word of each target: its first piece is asked about, the pieces before it are given."""
     found = []
     for m in range(len(pairs)):
-        first, last = pairs.source.offsets[m : m + 2]
-        source = reader.passage(m, pairs.source.values[first:last].tolist(), pairs.source_words[first:last].tolist())
-        first, last = pairs.target.offsets[m : m + 2]
-        said, word = pairs.target.values[first:last].tolist(), pairs.target_words[first:last]
+        source = reader.passage(m, pairs.source[m].tolist(), pairs.source_words[m].tolist())
+        said, word = pairs.target[m].tolist(), pairs.target_words[m]
         for w in range(int(word.max()) + 1):
             places = np.flatnonzero(word == w)
             if len(places):  # none of a word that was cut

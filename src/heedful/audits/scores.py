@@ -109,13 +109,13 @@ def _agreement(rows: Importance, others: Importance) -> Numbers:
 
 def _highest(rows: Importance) -> Numbers:
     """The place of each row's (first) maximum; NaN where it has none that stands out."""
-    places = [float(np.argmax(rows.row(r))) for r in range(len(rows))]
+    places = [float(np.argmax(rows[r])) for r in range(len(rows))]
     return np.where(_flat(rows), np.nan, places)
 
 
 def _top(rows: Importance) -> list[list[int]]:
     """The places of each row that fewer than `TOP` percent of its words are above."""
-    return [_places(rows.row(r)) for r in range(len(rows))]
+    return [_places(rows[r]) for r in range(len(rows))]
 
 
 def _places(row: FloatArray) -> list[int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from heedful.data.alignments import Alignment, parse_links
 from heedful.data.files.text_files import reason, regular
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.ragged import Ids, offsets_of
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError
 from heedful.storage.atomic_files import write_atomically
@@ -120,45 +120,34 @@ class EncodedPairs:
     `source_words` and `target_words` say which word each id is a part of, -1 at the two ends.
     """
 
-    source: Ids
-    target: Ids
-    source_words: NDArray[np.int32]
-    target_words: NDArray[np.int32]
+    source: Ragged
+    target: Ragged
+    source_words: Ragged
+    target_words: Ragged
     alignments: tuple[Alignment, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
-    def outputs(self) -> Ids:
-        """The words a decoder has to say: each target without its `<bos>`."""
+    def outputs(self) -> Ragged:
+        """The ids a decoder has to predict: each target without its `<bos>`."""
         keep = np.ones(len(self.target.values), dtype=bool)
         keep[self.target.offsets[:-1]] = False
-        return Ids(self.target.values[keep], offsets_of(self.target.lengths - 1))
+        return Ragged.from_lengths(self.target.values[keep], self.target.lengths - 1)
 
     def take(self, which: NDArray[np.int64]) -> "EncodedPairs":
-        """The pairs named, in that order."""
-        words = (
-            Ids(w + 1, ids.offsets) for w, ids in ((self.source_words, self.source), (self.target_words, self.target))
-        )
-        source_words, target_words = (ids.take(which).values - 1 for ids in words)
+        """The pairs with these indices, in this order."""
         gold = None if self.alignments is None else tuple(self.alignments[int(i)] for i in which)
-        return EncodedPairs(self.source.take(which), self.target.take(which), source_words, target_words, gold)
+        source, target, source_words, target_words = (getattr(self, name).take(which) for name in _COLUMNS)
+        return EncodedPairs(source, target, source_words, target_words, gold)
 
     def save(self, path: Path) -> None:
         """Write one Parquet file with a row per pair: ids and word positions of both sides, gold links as text."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        def column(values: NDArray[np.int32], ids: Ids) -> Any:
-            return pa.ListArray.from_arrays(pa.array(ids.offsets.astype(np.int32)), pa.array(values))
-
-        columns = {
-            "source": column(self.source.values, self.source),
-            "target": column(self.target.values, self.target),
-            "source_words": column(self.source_words, self.source),
-            "target_words": column(self.target_words, self.target),
-        }
+        columns = {name: getattr(self, name).to_arrow() for name in _COLUMNS}
         if self.alignments is not None:
             columns["alignment"] = pa.array([str(alignment) for alignment in self.alignments], pa.string())
         write_atomically(path, lambda place: pq.write_table(pa.table(columns), place))
@@ -171,23 +160,16 @@ class EncodedPairs:
 
         try:
             table = pq.read_table(regular(path))
-            lists = {
-                name: table[name].combine_chunks() for name in ("source", "target", "source_words", "target_words")
-            }
-            source, target = (
-                Ids(
-                    lists[side].flatten().to_numpy(),
-                    offsets_of(lists[side].value_lengths().to_numpy().astype(np.int64)),
-                )
-                for side in ("source", "target")
-            )
+            source, target, source_words, target_words = (Ragged.from_arrow(table[name]) for name in _COLUMNS)
             gold = None
             if "alignment" in table.column_names:
                 gold = tuple(parse_links(str(line), where=str(path)) for line in table["alignment"].to_pylist())
-            source_words, target_words = (lists[name].flatten().to_numpy() for name in ("source_words", "target_words"))
-            return cls(source, target, source_words, target_words, gold)
+            return cls(as_ids(source), as_ids(target), source_words, target_words, gold)
         except (OSError, KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
+
+
+_COLUMNS = ("source", "target", "source_words", "target_words")
 
 
 def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:
@@ -264,7 +246,7 @@ def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser, *, source_bos: bool
 
     >>> words = Words(Vocabulary.build([["a", "b"]], min_count=1))
     >>> encoded = encode_pairs(ParallelSplit(("a b",), ("b",)), words)
-    >>> encoded.source[0], encoded.source_words
+    >>> encoded.source[0], encoded.source_words[0]
     (array([2, 4, 5, 3], dtype=int32), array([-1,  0,  1, -1], dtype=int32))
     """
     source, source_words = _side(split.sources, tokeniser, bos=source_bos)
@@ -272,7 +254,7 @@ def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser, *, source_bos: bool
     return EncodedPairs(source, target, source_words, target_words, split.alignments)
 
 
-def _side(sentences: Sequence[str], tokeniser: Tokeniser, *, bos: bool) -> tuple[Ids, NDArray[np.int32]]:
+def _side(sentences: Sequence[str], tokeniser: Tokeniser, *, bos: bool) -> tuple[Ragged, Ragged]:
     values: list[int] = []
     words: list[int] = []
     lengths = np.empty(len(sentences), dtype=np.int64)
@@ -281,4 +263,5 @@ def _side(sentences: Sequence[str], tokeniser: Tokeniser, *, bos: bool) -> tuple
         values += [BOS, *ids, EOS] if bos else [*ids, EOS]
         words += [-1, *owners, -1] if bos else [*owners, -1]
         lengths[m] = len(ids) + 1 + bos
-    return Ids(np.array(values, dtype=np.int32), offsets_of(lengths)), np.array(words, dtype=np.int32)
+    as_rows = [Ragged.from_lengths(np.array(column, dtype=np.int32), lengths) for column in (values, words)]
+    return as_rows[0], as_rows[1]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from heedful.data.corpus import Corpus, Split, sample
 from heedful.data.files.text_files import reason, regular
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.words import UNKNOWN, TokenRules, tokenise
 from heedful.errors import DamagedError, DataError
 from heedful.storage.atomic_files import read_any_json, write_atomically, write_text
@@ -98,55 +99,47 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class EncodedSplit:
-    """The texts of one split as numbers, end to end, each `<bos> … <eos>`; text i is `ids[offsets[i]:offsets[i + 1]]`.
+    """The texts of one split as ids, each `<bos> … <eos>`, and their labels.
 
     >>> split = EncodedSplit.of([[BOS, 7, EOS], [BOS, 8, 9, EOS]], [0, 1])
     >>> split.lengths, split.text(1)
     (array([3, 4]), array([2, 8, 9, 3], dtype=int32))
     """
 
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    ids: Ragged
     labels: NDArray[np.int64]
 
     @classmethod
     def of(cls, texts: Iterable[Sequence[int] | NDArray[np.int32]], labels: Sequence[int]) -> "EncodedSplit":
-        """Lay texts that are already numbers end to end."""
-        arrays = [np.asarray(text, dtype=np.int32) for text in texts]
-        return cls(
-            np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32),
-            np.cumsum([0, *map(len, arrays)], dtype=np.int64),
-            np.asarray(labels, dtype=np.int64),
-        )
+        """Join texts that are already ids."""
+        return cls(as_ids(texts), np.asarray(labels, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """How many numbers each text has, the two ends included."""
-        return np.diff(self.offsets)
+        """The number of ids of each text, `<bos>` and `<eos>` included."""
+        return self.ids.lengths
 
     def text(self, i: int) -> NDArray[np.int32]:
-        """The numbers of text i."""
-        i = range(len(self))[i]
-        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+        """The ids of text i."""
+        return self.ids[i]
 
     def take(self, which: NDArray[np.int64]) -> "EncodedSplit":
-        """The texts named, in that order.
+        """The texts with these indices, in this order.
 
         >>> EncodedSplit.of([[2, 3], [2, 9, 3]], [0, 1]).take(np.array([1])).lengths
         array([3])
         """
-        return EncodedSplit.of([self.text(int(i)) for i in which], self.labels[which].tolist())
+        return EncodedSplit(self.ids.take(which), self.labels[which])
 
     def save(self, path: Path) -> None:
         """Write one Parquet file with a row per text: `ids` (list of int32) and `label` (int64)."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        ids = pa.ListArray.from_arrays(pa.array(self.offsets.astype(np.int32)), pa.array(self.ids))
-        table = pa.table({"ids": ids, "label": pa.array(self.labels)})
+        table = pa.table({"ids": self.ids.to_arrow(), "label": pa.array(self.labels)})
         write_atomically(path, lambda place: pq.write_table(table, place))
 
     @classmethod
@@ -158,13 +151,8 @@ class EncodedSplit:
         try:
             schema = pa.schema({"ids": pa.list_(pa.int32()), "label": pa.int64()})
             table = pq.read_table(regular(path), schema=schema)
-            column = table["ids"].combine_chunks()
-            return cls(
-                column.flatten().to_numpy(),
-                np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]).astype(np.int64),
-                table["label"].to_numpy(),
-            )
-        except (OSError, ValueError, pa.ArrowException) as error:
+            return cls(Ragged.from_arrow(table["ids"]), table["label"].to_numpy())
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
             raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
 
 

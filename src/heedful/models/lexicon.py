@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.ragged import Ids, Ragged, Sentences, pairs_of
+from heedful.data.ragged import Ragged, Sentences, paired_ids
 from heedful.errors import DataError
 from heedful.models import lexicon_kernels as kernels
 
@@ -61,7 +61,7 @@ class Lexicon:
         >>> count_table([[0, 1]], [[0, 1]]).lexicon().beta([[0, 1]], [[1]]).values
         array([0.5, 0.5])
         """
-        first, second = pairs_of(sources, targets)
+        first, second = paired_ids(sources, targets)
         rows = np.repeat(first.lengths, second.lengths)
         offsets = np.concatenate([[0], np.cumsum(rows)])
         values = np.empty(int(offsets[-1]))
@@ -97,7 +97,7 @@ def count_table(
            [0.5, 0.5, 0. ],
            [0.5, 0. , 0.5]])
     """
-    first, second = pairs_of(sources, targets)
+    first, second = paired_ids(sources, targets)
     sizes = _size(first, source_size, "source"), _size(second, target_size, "target")
     places = *_index(first, sizes[0]), second.values, second.offsets
     return CountTable(*kernels.count(*places, first.lengths, sizes[1]), *sizes)
@@ -143,7 +143,7 @@ def ibm_model_1(
     """
     if iterations < 1:
         raise DataError(f"{iterations} iterations; at least one is needed")
-    first, second = pairs_of(sources, targets)
+    first, second = paired_ids(sources, targets)
     sizes = _size(first, source_size, "source"), _size(second, target_size, "target")
     if null:
         first, sizes = _with_null(first, sizes[0]), (sizes[0] + 1, sizes[1])
@@ -159,17 +159,17 @@ def ibm_model_1(
     return Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
 
 
-def _index(sources: Ids, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _index(sources: Ragged, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return kernels.index(sources.values, sources.offsets, np.argsort(sources.lengths, kind="stable"), size)
 
 
-def _with_null(sources: Ids, null: int) -> Ids:
+def _with_null(sources: Ragged, null: int) -> Ragged:
     """Every sentence with the null word after it."""
     values = np.insert(sources.values, sources.offsets[1:], np.int32(null))
-    return Ids(values, sources.offsets + np.arange(len(sources) + 1))
+    return Ragged(values, sources.offsets + np.arange(len(sources) + 1))
 
 
-def _size(ids: Ids, size: int | None, side: str) -> int:
+def _size(ids: Ragged, size: int | None, side: str) -> int:
     if size is None:
         return ids.size
     if ids.size > size:
@@ -224,10 +224,11 @@ class Tally:
         self.parts.append(kernels.add_sorted(*first, *second))
 
 
-def table_cells(sources: Ids, targets: Ids, source_size: int, target_size: int) -> Cells:
+def table_cells(sources: Ragged, targets: Ragged, source_size: int, target_size: int) -> Cells:
     """The count table of a part, as cells whose keys are (i, L, o) side by side.
 
-    >>> keys, counts = table_cells(Ids.of([[0, 1]]), Ids.of([[2, 2]]), 2, 3)
+    >>> from heedful.data.ragged import as_ids
+    >>> keys, counts = table_cells(as_ids([[0, 1]]), as_ids([[2, 2]]), 2, 3)
     >>> counts, table_of((keys, counts), 2, 3).rows.tolist()
     (array([2, 2]), [[0, 2, 2], [1, 2, 2]])
     """
@@ -250,10 +251,11 @@ def table_of(cells: Cells, source_size: int, target_size: int) -> CountTable:
     return CountTable(rows, counts, source_size, target_size)
 
 
-def together_cells(sources: Ids, targets: Ids, source_size: int, target_size: int) -> Cells:
+def together_cells(sources: Ragged, targets: Ragged, source_size: int, target_size: int) -> Cells:
     """In how many pairs i and o stand together, whatever the number of times; keys are (i, o) side by side.
 
-    >>> together_cells(Ids.of([[0, 0]]), Ids.of([[1, 1]]), 1, 2)[1]
+    >>> from heedful.data.ragged import as_ids
+    >>> together_cells(as_ids([[0, 0]]), as_ids([[1, 1]]), 1, 2)[1]
     array([1])
     """
     first, second = distinct(sources), distinct(targets)
@@ -263,13 +265,14 @@ def together_cells(sources: Ids, targets: Ids, source_size: int, target_size: in
     return (rows[:, 0].astype(np.int64) << BITS) | rows[:, 2], counts
 
 
-def distinct(ids: Ids) -> Ids:
+def distinct(ids: Ragged) -> Ragged:
     """Each word of a sentence once.
 
-    >>> distinct(Ids.of([[3, 1, 3], []])).values
+    >>> from heedful.data.ragged import as_ids
+    >>> distinct(as_ids([[3, 1, 3], []])).values
     array([3, 1], dtype=int32)
     """
-    return Ids(*kernels.distinct(ids.values, ids.offsets, ids.size))
+    return Ragged(*kernels.distinct(ids.values, ids.offsets, ids.size))
 
 
 def together_of(cells: Cells, source_size: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:

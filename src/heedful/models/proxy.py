@@ -86,7 +86,9 @@ def logistic_probe(train: EncodedSplit, validation: EncodedSplit, vocabulary: in
 def relative_counts(split: EncodedSplit, vocabulary: int) -> sparse.csr_matrix:
     """How often each word occurs in each text, divided by the text's length: (texts, V)."""
     weights = np.repeat(1.0 / split.lengths, split.lengths)
-    matrix = sparse.csr_matrix((weights, split.ids.copy(), split.offsets.copy()), shape=(len(split), vocabulary))
+    matrix = sparse.csr_matrix(
+        (weights, split.ids.values.copy(), split.ids.offsets.copy()), shape=(len(split), vocabulary)
+    )
     matrix.sum_duplicates()
     return matrix
 

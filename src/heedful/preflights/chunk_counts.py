@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heedful.data.files.chunks import Chunk
 from heedful.data.parallel import sort_out
-from heedful.data.ragged import Ids, offsets_of
+from heedful.data.ragged import Ragged, as_ids, offsets_of
 from heedful.data.vocabulary import BOS, SPECIALS, UNK, Vocabulary
 from heedful.data.words import TokenRules, spaced, split_chunk, tokenise
 from heedful.models.lexicon import Cells, distinct, table_cells, together_cells
@@ -57,8 +57,8 @@ class CountSample:
 
     rank: NDArray[np.uint64]
     number: NDArray[np.int64]
-    sources: Ids
-    targets: Ids
+    sources: Ragged
+    targets: Ragged
 
     def __add__(self, other: "CountSample") -> "CountSample":
         both = CountSample(
@@ -133,7 +133,7 @@ def count(plan: CountingPlan, chunk: Chunk) -> Counts:
         assert plan.labels is not None
         kept = [i for i, text in enumerate(first) if text.strip()]
         sources = _ended(_numbered([first[i] for i in kept], plan.source, plan.rules, MAX_LENGTH))
-        targets = Ids.of([[plan.labels[second[i]]] for i in kept])
+        targets = as_ids([[plan.labels[second[i]]] for i in kept])
         outputs, silent, spoken = max(plan.labels.values()) + 1, Left(), np.arange(len(kept))
     numbers = chunk.start + np.asarray(kept, dtype=np.int64)[spoken]
     inputs = len(plan.source)
@@ -162,7 +162,7 @@ class _Words(dict[str, tuple[int, ...]]):
         return numbers
 
 
-def _numbered(texts: list[str], vocabulary: Vocabulary, rules: TokenRules, most: int | None = None) -> Ids:
+def _numbered(texts: list[str], vocabulary: Vocabulary, rules: TokenRules, most: int | None = None) -> Ragged:
     """`vocabulary.ids(tokenise(text))` of every text; each stretch without spaces is cut into words only once."""
     words = _Words(vocabulary).__getitem__
     values: list[int] = []
@@ -171,7 +171,7 @@ def _numbered(texts: list[str], vocabulary: Vocabulary, rules: TokenRules, most:
         numbers: Iterable[int] = chain.from_iterable(map(words, spaced(text, rules).split()))
         values += numbers if most is None else list(numbers)[:most]
         ends.append(len(values))
-    return Ids(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
+    return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
 
 
 def _counted(texts: list[str], rules: TokenRules) -> dict[str, int]:
@@ -197,23 +197,23 @@ def _counted_texts(texts: list[str], rules: TokenRules) -> tuple[dict[str, int],
     return dict(words), cut
 
 
-def _ended(ids: Ids) -> Ids:
+def _ended(ids: Ragged) -> Ragged:
     """A text without any word has its beginning alone."""
     if len(ids) == 0 or ids.lengths.min() > 0:
         return ids
     lengths = np.maximum(ids.lengths, 1)
     values = np.insert(ids.values, ids.offsets[:-1][ids.lengths == 0], np.int32(BOS))
-    return Ids(values, offsets_of(lengths))
+    return Ragged(values, offsets_of(lengths))
 
 
-def _only(targets: Ids, tracked: int) -> Ids:
+def _only(targets: Ragged, tracked: int) -> Ragged:
     """The outputs with the lowest numbers, which are the most frequent."""
     keep = targets.values < tracked
     starts = np.concatenate([[0], np.cumsum(keep)])
-    return Ids(targets.values[keep], starts[targets.offsets].astype(np.int64))
+    return Ragged(targets.values[keep], starts[targets.offsets].astype(np.int64))
 
 
-def _sampled(numbers: NDArray[np.int64], sources: Ids, targets: Ids, seed: int) -> CountSample:
+def _sampled(numbers: NDArray[np.int64], sources: Ragged, targets: Ragged, seed: int) -> CountSample:
     spoken = np.flatnonzero(targets.lengths > 0)
     rank = scramble(numbers[spoken].astype(np.uint64), seed)
     return CountSample(rank, numbers[spoken], sources.take(spoken), targets.take(spoken)).trimmed()
@@ -234,5 +234,5 @@ def scramble(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     return mixed
 
 
-def _joined(a: Ids, b: Ids) -> Ids:
-    return Ids(np.concatenate([a.values, b.values]), np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]))
+def _joined(a: Ragged, b: Ragged) -> Ragged:
+    return Ragged(np.concatenate([a.values, b.values]), np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]))

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.ragged import Ids, Sentences, offsets_of, pairs_of
+from heedful.data.ragged import Ragged, Sentences, offsets_of, paired_ids
 from heedful.errors import DataError
 from heedful.metrics.numba_kernels import compiled
 
@@ -95,7 +95,7 @@ def informativeness(
     >>> informativeness(samples, samples).verdict
     'learnable'
     """
-    first, second = pairs_of(sources, targets)
+    first, second = paired_ids(sources, targets)
     spoken = np.flatnonzero(second.lengths > 0)
     if len(spoken) < 2:
         raise DataError(f"{len(spoken)} pairs with an output; at least two are needed to compare with chance")
@@ -121,14 +121,14 @@ def _null(corpus: "_Corpus", permutations: int, rng: np.random.Generator) -> lis
     return found
 
 
-def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ids:
+def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ragged:
     """Labels as output sentences of one word.
 
     >>> label_targets([1, 0]).lengths
     array([1, 1])
     """
     values = np.asarray(labels, dtype=np.int32)
-    return Ids(values, np.arange(len(values) + 1, dtype=np.int64))
+    return Ragged(values, np.arange(len(values) + 1, dtype=np.int64))
 
 
 class _Corpus(NamedTuple):
@@ -146,7 +146,7 @@ class _Corpus(NamedTuple):
     target_starts: Integers
 
 
-def _corpus(first: Ids, second: Ids) -> _Corpus:
+def _corpus(first: Ragged, second: Ragged) -> _Corpus:
     source, times, starts = _distinct(first)
     order = np.argsort(source, kind="stable")
     start = np.searchsorted(source[order], np.arange(int(source.max()) + 2))
@@ -221,7 +221,7 @@ def _cells(
     return information / mass, sums
 
 
-def _sample(first: Ids, second: Ids, spoken: Integers, max_cells: int, rng: np.random.Generator) -> Integers:
+def _sample(first: Ragged, second: Ragged, spoken: Integers, max_cells: int, rng: np.random.Generator) -> Integers:
     """As many pairs, drawn at random and kept in order, as have `max_cells` pairs of words; at least 100."""
     cells = first.lengths[spoken] * second.lengths[spoken]
     if cells.sum() <= max_cells:
@@ -231,7 +231,7 @@ def _sample(first: Ids, second: Ids, spoken: Integers, max_cells: int, rng: np.r
     return spoken[np.sort(order[: max(100, fits)])]
 
 
-def _distinct(ids: Ids) -> tuple[Integers, Floats, Integers]:
+def _distinct(ids: Ragged) -> tuple[Integers, Floats, Integers]:
     known, values = np.unique(ids.values, return_inverse=True)
     sentence = np.repeat(np.arange(len(ids)), ids.lengths)
     key, times = np.unique(sentence * len(known) + values, return_counts=True)

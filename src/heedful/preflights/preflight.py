@@ -10,7 +10,7 @@ from scipy import sparse
 
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
-from heedful.data.ragged import Ids, Sentences, pairs_of
+from heedful.data.ragged import Ragged, Sentences, as_ids, paired_ids
 from heedful.data.vocabulary import SPECIALS, EncodedSplit, Vocabulary, encode
 from heedful.data.words import TokenRules, tokenise
 from heedful.errors import DataError
@@ -66,7 +66,7 @@ def determinants(
     """
     if top < 1:
         raise DataError(f"top is {top}; it must be 1 or more")
-    first, second = pairs_of(sources, targets)
+    first, second = paired_ids(sources, targets)
     there, said = _presence(first), _presence(second)
     N = len(first)
     n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (there, said))
@@ -125,20 +125,20 @@ def rank(
     return result
 
 
-def _occurrences(ids: Ids) -> sparse.csr_array:
+def _occurrences(ids: Ragged) -> sparse.csr_array:
     parts = np.ones(len(ids.values)), ids.values, ids.offsets
     counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
     counts.sum_duplicates()  # in place, hence the copy
     return counts
 
 
-def _shares(ids: Ids) -> sparse.csr_array:
+def _shares(ids: Ragged) -> sparse.csr_array:
     counts = _occurrences(ids)
     lengths: NDArray[np.float64] = np.repeat(ids.lengths, np.diff(counts.indptr)).astype(np.float64)
     return sparse.csr_array((counts.data / lengths, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _presence(ids: Ids) -> sparse.csr_array:
+def _presence(ids: Ragged) -> sparse.csr_array:
     counts = _occurrences(ids)
     return sparse.csr_array(
         (np.ones(len(counts.data), dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
@@ -289,16 +289,16 @@ def assemble(
     )
 
 
-def _without_ends(split: EncodedSplit) -> Ids:
+def _without_ends(split: EncodedSplit) -> Ragged:
     """The words of each text; `<bos>` and `<eos>` stand in every text and say nothing."""
     rows = [split.text(i)[1:-1] for i in range(len(split))]
     kept = [row if len(row) else split.text(i)[:1] for i, row in enumerate(rows)]
-    return Ids.of(kept)
+    return as_ids(kept)
 
 
 def _pairs(
     corpus: ParallelCorpus, min_count: int
-) -> tuple[Ids, Ids, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Ragged, Ragged, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Word by word, lower-cased (a generated task's words as they are); a source without any word is left out."""
     rules = TokenRules()
     sides = []
@@ -309,7 +309,7 @@ def _pairs(
         else:
             words = [tokenise(sentence, rules) for sentence in sentences]
             vocabulary = Vocabulary.build(words, min_count=min_count)
-        sides.append((Ids.of([vocabulary.ids(row) for row in words]), vocabulary.words))
+        sides.append((as_ids([vocabulary.ids(row) for row in words]), vocabulary.words))
     (sources, inputs), (targets, outputs) = sides
     worded = np.flatnonzero(sources.lengths > 0)
     enough(corpus.name, len(worded))
@@ -332,7 +332,7 @@ def wordless(name: str, count: int) -> tuple[str, ...]:
     return (f"{name}: {count:,} pair{'s' * (count > 1)} whose source has no word left out",) if count else ()
 
 
-def _alignment(corpus: ParallelCorpus, sources: Ids, targets: Ids) -> CountedAlignment | None:
+def _alignment(corpus: ParallelCorpus, sources: Ragged, targets: Ragged) -> CountedAlignment | None:
     gold = corpus.train.alignments
     if gold is None or not corpus.in_words:
         return None

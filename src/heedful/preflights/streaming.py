@@ -17,7 +17,7 @@ from heedful.data.files.chunks import ROWS, QuoteError, Streamed, chunks
 from heedful.data.files.columns import order_classes, settle
 from heedful.data.files.tables import format_of
 from heedful.data.parallel import left_out
-from heedful.data.ragged import Ids
+from heedful.data.ragged import as_ids
 from heedful.data.vocabulary import SPECIALS, Frequent, Vocabulary
 from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError
@@ -119,7 +119,7 @@ def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnEvent = l
     assert plan.source is not None
     table, together = Tally(), Tally()
     n_i, n_o = np.zeros(len(plan.source), np.int64), np.zeros(len(outputs), np.int64)
-    nothing = Ids.of([])
+    nothing = as_ids([])
     sample = CountSample(np.empty(0, np.uint64), np.empty(0, np.int64), nothing, nothing)
     pairs, silent = 0, Left()
     report = _reporter(of, "counting", on_progress)

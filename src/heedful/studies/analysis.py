@@ -321,20 +321,15 @@ def _word_links(alpha: Ragged, pairs: EncodedPairs) -> list[Links]:
     row = 0
     for m in range(len(pairs)):
         outputs = int(pairs.target.lengths[m]) - 1
-        matrix = np.stack([alpha.row(r) for r in range(row, row + outputs)])
+        matrix = np.stack([alpha[r] for r in range(row, row + outputs)])
         row += outputs
-        source = pairs.source_words[pairs.source.offsets[m] : pairs.source.offsets[m + 1]]
-        target = pairs.target_words[pairs.target.offsets[m] + 1 : pairs.target.offsets[m + 1]]
-        matrices.append(attention_between_words(matrix, source, target))
+        matrices.append(attention_between_words(matrix, pairs.source_words[m], pairs.target_words[m][1:]))
     return list(links_from_attention(matrices))
 
 
 def _word_lengths(pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
     """The number of words of each source and each target."""
-    return tuple(
-        np.array([words[a:b].max() + 1 for a, b in zip(ids.offsets[:-1], ids.offsets[1:], strict=True)])
-        for words, ids in ((pairs.source_words, pairs.source), (pairs.target_words, pairs.target))
-    )  # type: ignore[return-value]
+    return tuple(np.array([words.max() + 1 for words in side]) for side in (pairs.source_words, pairs.target_words))  # type: ignore[return-value]
 
 
 def _error(per_seed: Sequence[Sequence[Links]], gold: Sequence[Alignment]) -> Estimate:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.ragged import Ids, Ragged
+from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.metrics.agreement import agreement
@@ -64,7 +64,7 @@ class ModelView:
         """Read those rows at every step of the model."""
         trace, steps = model.trace, model.steps
         alpha, beta_logit, delta = (
-            tuple(trace.quantity(name, step).rows(rows) for step in steps) if name != "alpha" or model.attends else ()
+            tuple(trace.quantity(name, step).take(rows) for step in steps) if name != "alpha" or model.attends else ()
             for name in ("alpha", "beta_logit", "delta")
         )
         prediction = np.stack([trace.prediction(step)[rows] for step in steps])
@@ -108,8 +108,8 @@ class PairExamples:
     split: EncodedPairs
     index: NDArray[np.int64]
     rows: NDArray[np.int64]
-    source: Ids
-    outputs: Ids
+    source: Ragged
+    outputs: Ragged
     views: tuple[ModelView, ...] = ()
     counted: tuple[Ragged, ...] = ()
     gold: NDArray[np.uint8] | None = None
@@ -149,7 +149,7 @@ def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Rag
     """Some texts as every model saw them; the first model decides which."""
     index = choose_texts(models[0].trace, split.lengths, _bytes_per_position(models))
     views = tuple(ModelView.of(model, index) for model in models)
-    return TextExamples(split, index, views, None if counted is None else counted.rows(index))
+    return TextExamples(split, index, views, None if counted is None else counted.take(index))
 
 
 def choose_texts(trace: Trace, lengths: NDArray[np.int64], bytes_per_position: int) -> NDArray[np.int64]:
@@ -232,9 +232,9 @@ def top(rows: Ragged) -> NDArray[np.int64]:
 def counted_attention(run: RunDirectory) -> Ragged:
     """α^IBM of every validation text: what counting words with labels alone would attend to (snell2021, Eqs 16–19)."""
 
-    def as_pairs(split: EncodedSplit) -> tuple[Ids, Ids]:
-        labels = Ids(split.labels.astype(np.int32), np.arange(len(split) + 1))  # each an output of one word
-        return Ids(split.ids, split.offsets), labels
+    def as_pairs(split: EncodedSplit) -> tuple[Ragged, Ragged]:
+        labels = Ragged(split.labels.astype(np.int32), np.arange(len(split) + 1))  # each an output of one word
+        return split.ids, labels
 
     size, labels = len(run.vocabulary().words), len(run.data_summary()["labels"])
     counts = count_table(*as_pairs(run.split("train")), source_size=size, target_size=labels)
@@ -266,7 +266,7 @@ def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExampl
     per_output = sum(len(model.steps) * (20 if model.attends else 16) for model in models)
     chosen = take_pairs(split, choose_pairs(models[0].trace, split, _bytes_per_position(models), per_output))
     views = tuple(ModelView.of(model, chosen.rows) for model in models)
-    counted = (lexicon.quantity("alpha", step).rows(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
+    counted = (lexicon.quantity("alpha", step).take(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
     gold, errors = None, {}
     if split.alignments is not None:
         gold = _gold_cells(split, chosen.index)
@@ -305,7 +305,7 @@ def _same_texts(runs: Sequence[RunDirectory]) -> bool:
     return all(
         run.data_summary()["labels"] == labels
         and run.words() == words
-        and np.array_equal(run.split("validation").offsets, split.offsets)
+        and np.array_equal(run.split("validation").lengths, split.lengths)
         and np.array_equal(run.split("validation").labels, split.labels)
         for run in others
     )
@@ -329,7 +329,7 @@ def _alignment_errors(alpha: Ragged, chosen: PairExamples) -> NDArray[np.float32
     offsets = chosen.outputs.offsets.tolist()
     for m, start, end in zip(chosen.index.tolist(), offsets[:-1], offsets[1:], strict=True):
         source, target = _word_positions(chosen.split, m)
-        matrix = np.stack([alpha.row(r) for r in range(start, end)])
+        matrix = np.stack([alpha[r] for r in range(start, end)])
         (links,) = links_from_attention([attention_between_words(matrix, source, target)])
         gold = (chosen.split.alignments or ())[m]
         hits, made = len(links & gold.sure) + len(links & gold.possible), len(links) + len(gold.sure)
@@ -339,6 +339,5 @@ def _alignment_errors(alpha: Ragged, chosen: PairExamples) -> NDArray[np.float32
 
 def _word_positions(pairs: EncodedPairs, m: int) -> tuple[list[int], list[int]]:
     """The word that each source position and each output of a pair is a part of; -1 at the ends."""
-    source = pairs.source_words[pairs.source.offsets[m] : pairs.source.offsets[m + 1]]
-    target = pairs.target_words[pairs.target.offsets[m] + 1 : pairs.target.offsets[m + 1]]
+    source, target = pairs.source_words[m], pairs.target_words[m][1:]
     return source.tolist(), target.tolist()

@@ -34,15 +34,15 @@ class AttendedWords:
 
 def attended_words(split: EncodedSplit, traces: Sequence[Trace], steps: Sequence[int]) -> AttendedWords:
     """The words of a split seen five times or more, or less often where there are few such; at most `MANY_WORDS`."""
-    counts = np.bincount(split.ids)
+    counts = np.bincount(split.ids.values)
     ids, least = _frequent(counts, (5, 3, 2), FEW_WORDS, MANY_WORDS)
     length = np.repeat(split.lengths, split.lengths)
     attention, beta = [], []
     for step in steps:
         weights = np.mean([trace.quantity("alpha", step).values for trace in traces], axis=0) * length
         beta_values = np.mean([expit(trace.quantity("beta_logit", step).values) for trace in traces], axis=0)
-        attention.append(_means(split.ids, weights, counts)[ids])
-        beta.append(_means(split.ids, beta_values, counts)[ids])
+        attention.append(_means(split.ids.values, weights, counts)[ids])
+        beta.append(_means(split.ids.values, beta_values, counts)[ids])
     means = np.array(attention, np.float32), np.array(beta, np.float32)
     return AttendedWords(ids, counts[ids], least, len(traces), *means)
 

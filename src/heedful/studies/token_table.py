@@ -17,7 +17,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from heedful.data.batching import evaluation_batches
-from heedful.data.ragged import Ragged
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError, RunError
 from heedful.metrics.association import association, even_tokens, token_counts, token_labels
@@ -64,8 +63,7 @@ def token_table(run: RunDirectory | Path | str, seed: int | None = None) -> pl.D
     model, labels = load_model(run, seed), run.data_summary()["labels"]
     words, train = run.vocabulary().words, run.split("train")
     seen = over_occurrences(model, run.split("validation"), len(words))
-    rows = Ragged(train.ids.astype(np.float64), train.offsets)
-    counts = token_counts(rows, train.labels, vocabulary=len(words), classes=len(labels))
+    counts = token_counts(train.ids, train.labels, vocabulary=len(words), classes=len(labels))
     own = counts.argmax(axis=1)
     polarity = _towards_own(seen.logits, own)
     single = alone(model)

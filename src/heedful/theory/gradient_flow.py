@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse, special
 
-from heedful.data.ragged import Ids, Sentences, pairs_of
+from heedful.data.ragged import Ragged, Sentences, paired_ids
 from heedful.errors import DataError
 
 
@@ -133,7 +133,7 @@ def compare_with_limit(
     >>> round(near.logit_slope, 1), round(near.probability_slope, 1), round(near.printed_slope, 2)
     (1.0, 1.0, 0.25)
     """
-    pairs = pairs_of(sources, targets)
+    pairs = paired_ids(sources, targets)
     bags, counts = _bags(*pairs, source_size, target_size)
     C = (bags.T @ counts).toarray()
     W, e = draw_proxy(source_size, target_size, width, seed)
@@ -151,14 +151,14 @@ def _bags(
     sources: Sentences, targets: Sentences, source_size: int, target_size: int
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """b^m of every source, (M, I), and how often each target has each word, (M, O)."""
-    first, second = pairs_of(sources, targets)
+    first, second = paired_ids(sources, targets)
     weights = np.repeat(1 / first.lengths, first.lengths)
     return _rows(first, weights, source_size, "source"), _rows(
         second, np.ones(len(second.values)), target_size, "target"
     )
 
 
-def _rows(ids: Ids, weights: Float[np.ndarray, " n"], size: int, side: str) -> sparse.csr_array:
+def _rows(ids: Ragged, weights: Float[np.ndarray, " n"], size: int, side: str) -> sparse.csr_array:
     if ids.size > size:
         raise DataError(f"{side} id {ids.size - 1} does not fit a vocabulary of {size}")
     return sparse.csr_array((weights, ids.values, ids.offsets), shape=(len(ids), size))

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import sparse, special
 
-from heedful.data.ragged import Ids, Sentences
+from heedful.data.ragged import Ragged, Sentences, as_ids
 from heedful.errors import DataError
 
 
@@ -143,7 +143,7 @@ class _Pull:
 
 
 def _pull(texts: Sentences, labels: ArrayLike, model: DotModel) -> _Pull:
-    ids, y = Ids.of(texts), 2 * np.asarray(labels, dtype=np.float64).ravel() - 1
+    ids, y = as_ids(texts), 2 * np.asarray(labels, dtype=np.float64).ravel() - 1
     _check(ids, y, len(model.embedding))
     attention = sparse.csr_array((_softmax(ids, model), ids.values, ids.offsets), shape=(len(ids), ids.size))
     e = model.embedding[: ids.size]
@@ -156,7 +156,7 @@ def _pull(texts: Sentences, labels: ArrayLike, model: DotModel) -> _Pull:
     return _Pull(pi, rho, force @ h / len(ids), len(ids))
 
 
-def _softmax(ids: Ids, model: DotModel) -> Float[np.ndarray, " n"]:
+def _softmax(ids: Ragged, model: DotModel) -> Float[np.ndarray, " n"]:
     """α of every place."""
     score = model.score[ids.values]
     starts, lengths = ids.offsets[:-1], ids.lengths
@@ -165,7 +165,7 @@ def _softmax(ids: Ids, model: DotModel) -> Float[np.ndarray, " n"]:
     return alpha
 
 
-def _check(ids: Ids, y: Float[np.ndarray, " m"], vocabulary: int) -> None:
+def _check(ids: Ragged, y: Float[np.ndarray, " m"], vocabulary: int) -> None:
     if len(ids) == 0 or ids.lengths.min() == 0:
         raise DataError("there is no text, or one without a token; there is nothing to attend to")
     if len(y) != len(ids):

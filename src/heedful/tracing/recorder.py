@@ -71,7 +71,7 @@ def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> 
     word_log_odds: (V, K).
     """
     label = np.repeat(split.labels, split.lengths)
-    beta = Ragged(word_log_odds[split.ids, label].astype(np.float64), split.offsets)
+    beta = Ragged(word_log_odds[split.ids.values, label].astype(np.float64), split.ids.offsets)
     return Snapshot(
         {"beta_logit": beta},
         example=np.arange(len(split), dtype=np.int32),

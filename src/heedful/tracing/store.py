@@ -57,7 +57,7 @@ def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
     columns = {
         "example": pa.array(snapshot.example),
         "output": pa.array(snapshot.output),
-        **{name: _list_column(snapshot.quantities[name]) for name in QUANTITIES if name in snapshot.quantities},
+        **{name: _float32(snapshot.quantities[name]).to_arrow() for name in QUANTITIES if name in snapshot.quantities},
         "label": pa.array(snapshot.label),
     }
     for name in ("prediction", "log_odds"):
@@ -90,10 +90,7 @@ class Trace:
         stored = "beta_logit" if name == "beta" else name
         if stored not in QUANTITIES:
             raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit and delta")
-        column = self._column(stored, step)
-        rows = Ragged(
-            column.flatten().to_numpy(), (column.offsets.to_numpy() - column.offsets[0].as_py()).astype(np.int64)
-        )
+        rows = Ragged.from_arrow(self._column(stored, step))
         return Ragged(expit(rows.values), rows.offsets) if name == "beta" else rows
 
     def example(self, step: int | None = None) -> NDArray[np.int32]:
@@ -139,5 +136,5 @@ class Trace:
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _list_column(rows: Ragged) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(rows.offsets.astype(np.int32)), pa.array(rows.values.astype(np.float32)))
+def _float32(rows: Ragged) -> Ragged:
+    return Ragged(rows.values.astype(np.float32), rows.offsets)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from heedful.config import StudyConfig
-from heedful.data.ragged import Ids
+from heedful.data.ragged import Ragged, as_ids
 from heedful.data.synthetic.tasks import stream_numbers
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
@@ -70,7 +70,7 @@ def find_eq53(workspace: Workspace) -> Finding:
         values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, float(WORDS)))]
     lines = tuple(curve(f"of the {name}", [float(d) for d in WIDTHS], estimates) for name, estimates in curves.items())
     permutations = next(stream_numbers("copy-permutation"))[0][:200]
-    constant = logit_limit(count_table(Ids.of(permutations), Ids.of(permutations)).matrix().toarray()[1:, 1:])
+    constant = logit_limit(count_table(as_ids(permutations), as_ids(permutations)).matrix().toarray()[1:, 1:])
     values.append(Value("largest limit over permutations", exactly(float(np.abs(constant).max()))))
     values.append(Value("C of Eq. 16 less the count table", exactly(_count_difference(*_random_corpus()))))
     columns = ("correlation of the logit", "slope of the logit", "slope of θ, with 1/∣O∣", "slope of θ, as printed")
@@ -88,7 +88,7 @@ def find_eq53(workspace: Workspace) -> Finding:
     )
 
 
-def _count_difference(source: Ids, target: Ids) -> float:
+def _count_difference(source: Ragged, target: Ragged) -> float:
     """The largest difference between Eq. 16, summed word by word, and the count table of Model 1 (§4.2)."""
     C = np.zeros((WORDS, WORDS))
     for x, y in zip(source, target, strict=True):
@@ -99,10 +99,10 @@ def _count_difference(source: Ids, target: Ids) -> float:
     return float(np.abs(C - counted).max())
 
 
-def _random_corpus() -> tuple[Ids, Ids]:
+def _random_corpus() -> tuple[Ragged, Ragged]:
     rng = np.random.default_rng(53)
     sentences = [[rng.integers(WORDS, size=rng.integers(3, 9)) for _ in range(SENTENCES)] for _ in range(2)]
-    return Ids.of(sentences[0]), Ids.of(sentences[1])
+    return as_ids(sentences[0]), as_ids(sentences[1])
 
 
 def optimal_needs(budget: str) -> Needs:
@@ -272,10 +272,10 @@ def find_figure5(workspace: Workspace) -> Finding:
     )
 
 
-def _ids(pairs: Pairs, words: Sequence[str], outputs: Sequence[str]) -> tuple[Ids, Ids]:
+def _ids(pairs: Pairs, words: Sequence[str], outputs: Sequence[str]) -> tuple[Ragged, Ragged]:
     return (
-        Ids.of([[words.index(w) for w in source] for source, _ in pairs]),
-        Ids.of([[outputs.index(o) for o in target] for _, target in pairs]),
+        as_ids([[words.index(w) for w in source] for source, _ in pairs]),
+        as_ids([[outputs.index(o) for o in target] for _, target in pairs]),
     )
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from heedful.data.corpus import Corpus, Split, divide, sample
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
-from heedful.data.ragged import Ragged
 from heedful.data.synthetic.tasks import NEUTRAL, POLAR
 from heedful.data.vocabulary import EncodedSplit, Vocabulary, encode
 from heedful.data.words import PLAIN
@@ -80,8 +79,7 @@ def read_texts(data: str, sizes: Sample) -> SunLuTexts:
     encoded = encode(used, min_count=1, max_length=sizes.max_length)
     train, validation, test = (_without_ends(split) for split in (encoded.train, encoded.validation, encoded.test))
     K = len(corpus.labels)
-    rows = Ragged(train.ids.astype(np.float64), train.offsets)
-    counts = token_counts(rows, train.labels, vocabulary=len(encoded.vocabulary), classes=K)
+    counts = token_counts(train.ids, train.labels, vocabulary=len(encoded.vocabulary), classes=K)
     classes = token_labels(counts)
     classes[classes < 0] = NO_CLASS
     classes[even_tokens(counts)] = NEUTRAL_CLASS

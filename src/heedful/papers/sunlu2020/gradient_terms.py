@@ -19,7 +19,6 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from heedful.data.batching import evaluation_batches
-from heedful.data.ragged import Ids
 from heedful.data.vocabulary import EncodedSplit
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
@@ -79,7 +78,7 @@ def follow_terms(*, steps: list[int], device: torch.device, report: Report, **se
     job = from_mapping(TrainingJob, settings)
     texts = read_texts(job.data, job.sample)
     model = build_model(job, texts).to(device)
-    ids = Ids(texts.train.ids, texts.train.offsets)
+    ids = texts.train.ids
     groups = {name: texts.token_class == label for name, label in zip(CLASSES, (0, 1, NEUTRAL_CLASS), strict=True)}
     classified = np.any(list(groups.values()), axis=0)
     seen: dict[str, Any] = {"steps": [], "dot": [], "off": [], "foretold": [], "texts": len(ids)}
@@ -133,7 +132,7 @@ def autograd_difference(model: AttentionClassifier, split: EncodedSplit) -> floa
         for summed, part in zip(total, torch.autograd.grad(loss, trained), strict=True):
             summed += part
     of_e, of_W, of_V = total[0].cpu().numpy(), total[1][0].cpu().numpy(), total[2][0].cpu().numpy()
-    now, ids = parameters(exact), Ids(split.ids, split.offsets)
+    now, ids = parameters(exact), split.ids
     ours, moved = gradients(ids, split.labels, now), terms(ids, split.labels, now)
     e = now.embedding
     pairs = (
