@@ -214,12 +214,12 @@ def preflight(
 
     target = settings.pop("target", None)
     if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
-        from heedful.data.files.chunks import streamed
+        from heedful.data.files.chunks import open_stream
         from heedful.execution.progress import show_progress
         from heedful.preflights.streaming import MAX_TYPES, Settings, run_streamed
 
         task = settings.pop("task", None) or task_of(data, target)
-        columns = {"first": settings.pop("text", None), "second": settings.pop("label", None)}
+        columns = {name: settings.pop(name, None) for name in ("text", "label")}
         lower = settings.pop("lower", None)
         chosen = Settings(
             max_types=MAX_TYPES if max_types is None else max_types,
@@ -232,7 +232,7 @@ def preflight(
         )
         with show_progress(enabled=progress) as (on_progress, _):
             return run_streamed(
-                streamed(data, target, task=task, **columns), chosen, on_progress=on_progress, **settings
+                open_stream(data, target, task=task, **columns), chosen, on_progress=on_progress, **settings
             )
     return run_preflight(open_data(data, target, **column_settings(settings)), **settings)
 

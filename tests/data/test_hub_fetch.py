@@ -8,7 +8,7 @@ import pytest
 from heedful.data import hub as module
 from heedful.data.catalog import CATALOG, check
 from heedful.data.hub import fetch
-from heedful.data.loading import load
+from heedful.data.loading import open_data
 from heedful.errors import DataError
 
 datasets = pytest.importorskip("datasets")
@@ -75,7 +75,7 @@ def test_what_is_fetched_loads(name, empty_mirror):
     assert asked == [CATALOG[name].hub]
     assert folder == empty_mirror / CATALOG[name].folder
     assert check(name).ok
-    corpus = load(name)
+    corpus = open_data(name)
     assert corpus.decisions[0] == f"fetched: {CATALOG[name].hub.repository} at {CATALOG[name].hub.revision}"
     assert [path.name for path in empty_mirror.iterdir()] == [folder.name]
 
@@ -90,16 +90,16 @@ def test_contents(empty_mirror):
     for name, rows in HUB.items():
         if name not in ("sst-fine", "20news-three"):
             fetch(name, download=lambda source, rows=rows: rows())
-    sst, fine, news = load("sst"), load("sst-fine"), load("20news-sport")
+    sst, fine, news = open_data("sst"), open_data("sst-fine"), open_data("20news-sport")
     assert (sst.train.texts, sst.train.labels) == (("so good", "so dull"), (1, 0))
     assert (fine.test.texts, fine.test.labels) == (("so good", "so-so", "so dull"), (4, 2, 1))
     assert news.train.texts == ("Ash bats.\n\nLast words.", "Nice goal.")
-    assert load("20news-three").train.labels == (0, 1, 2)
-    assert load("imdb").train.texts == ("so good<br />indeed", "so dull")
-    agency = load("ag-news")
+    assert open_data("20news-three").train.labels == (0, 1, 2)
+    assert open_data("imdb").train.texts == ("so good<br />indeed", "so dull")
+    agency = open_data("ag-news")
     assert (agency.train.texts, agency.train.labels) == (("War 's end", "Oil price rises"), (0, 1))
     assert "train: 1 texts that are also in the test set dropped" in agency.decisions
-    assert len(load("sms-spam").train) == 3500
+    assert len(open_data("sms-spam").train) == 3500
 
 
 def test_the_same_hub_gives_the_same_bytes(empty_mirror):
@@ -119,7 +119,7 @@ def test_what_is_here_is_not_fetched_again(empty_mirror):
         fetch("sst", download=lambda source: pytest.fail("fetched"))
     fetch("sst", force=True, revision="main", download=lambda source: sst5())
     assert fetch("sst-fine", download=lambda source: pytest.fail("fetched")) == folder
-    assert load("sst").decisions == ("fetched: SetFit/sst5 at main",)
+    assert open_data("sst").decisions == ("fetched: SetFit/sst5 at main",)
     assert [path.name for path in empty_mirror.iterdir()] == ["sst"]
 
 
@@ -129,7 +129,7 @@ def test_what_was_fetched_and_is_damaged_is_set_aside_and_fetched_again(empty_mi
     whole = (folder / "stsa.fine.dev").read_bytes()
     (folder / "stsa.fine.dev").write_text(changed)
     with pytest.raises(DataError, match=r"sst/stsa\.fine\.dev in .* has not the checksum it should have"):
-        load("sst")
+        open_data("sst")
     said = []
     fetch("sst", download=lambda source: sst5(), tell=said.append)
     assert "stsa.fine.dev" in said[0]
@@ -196,7 +196,7 @@ def test_a_branch_is_resolved_to_its_commit(empty_mirror, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
     monkeypatch.setattr(module, "downloaded", lambda source: sst5())
     fetch("sst", revision="main")
-    assert load("sst").decisions == (f"fetched: SetFit/sst5 at {'a' * 40}",)
+    assert open_data("sst").decisions == (f"fetched: SetFit/sst5 at {'a' * 40}",)
 
 
 def test_a_place_that_cannot_be_written(monkeypatch, tmp_path):

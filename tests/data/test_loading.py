@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from heedful.data.corpus import EMPTY, Corpus, Split
-from heedful.data.loading import load
+from heedful.data.loading import open_data
 from heedful.data.vocabulary import encode
 from heedful.errors import DataError
 
@@ -22,68 +22,68 @@ def reviews(tmp_path):
 
 
 def test_a_file_is_split_by_label_and_seed(reviews):
-    corpus = load(reviews())
+    corpus = open_data(reviews())
     assert corpus.name == "reviews.csv"
     assert corpus.labels == ("bad", "good")
     assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [80, 10, 10]
     assert abs(corpus.train.labels.count(0) - 27) <= 1
     assert corpus.decisions[-1] == "no validation set given: 100 texts split 80 / 10 / 10, stratified, seed 0"
-    assert load(str(reviews())).digest() == corpus.digest()
-    assert load(reviews(), seed=1).digest() != corpus.digest()
+    assert open_data(str(reviews())).digest() == corpus.digest()
+    assert open_data(reviews(), seed=1).digest() != corpus.digest()
 
 
 def test_own_files(reviews):
     own = {"validation": reviews("v.csv", [("v", "good")]), "test": reviews("t.csv", [("t", "bad")])}
-    corpus = load(reviews(), **own)
+    corpus = open_data(reviews(), **own)
     assert (len(corpus.train), corpus.validation, corpus.test) == (100, Split(("v",), (1,)), Split(("t",), (0,)))
-    assert [len(load(reviews(), validation=own["validation"]).test)] == [0]
-    tested = load(reviews(), test=own["test"])
+    assert [len(open_data(reviews(), validation=own["validation"]).test)] == [0]
+    tested = open_data(reviews(), test=own["test"])
     assert [len(split) for split in (tested.train, tested.validation, tested.test)] == [90, 10, 1]
 
 
 def test_own_files_may_be_of_another_kind(reviews, tmp_path):
     pl.DataFrame({"text": ["v"], "label": ["good"]}).write_parquet(tmp_path / "v.parquet")
-    assert load(reviews(), validation=tmp_path / "v.parquet").validation == Split(("v",), (1,))
+    assert open_data(reviews(), validation=tmp_path / "v.parquet").validation == Split(("v",), (1,))
 
 
 def test_a_label_never_seen_in_training(reviews):
     with pytest.raises(DataError, match=r"v\.csv:3: label 'odd' does not occur in training"):
-        load(reviews(), validation=reviews("v.csv", [("a", "good"), ("b", "odd")]))
+        open_data(reviews(), validation=reviews("v.csv", [("a", "good"), ("b", "odd")]))
 
 
 def test_repeated_texts_are_counted(reviews):
     same = reviews("same.csv", [("a", "good"), ("a", "good"), ("b", "bad")])
-    corpus = load(same, validation=same)
+    corpus = open_data(same, validation=same)
     assert "1 training texts repeat an earlier one; they are kept" in corpus.decisions
     assert "3 validation texts are also in training; they are kept" in corpus.decisions
 
 
 def test_one_class_only(reviews):
     with pytest.raises(DataError, match="every label is 'good'"):
-        load(reviews(rows=[("a", "good"), ("b", "good")]))
+        open_data(reviews(rows=[("a", "good"), ("b", "good")]))
 
 
 def test_too_few_to_split(reviews):
     with pytest.raises(DataError, match="2 texts are too few to split"):
-        load(reviews(rows=[("a", "good"), ("b", "bad")]))
+        open_data(reviews(rows=[("a", "good"), ("b", "bad")]))
 
 
 def test_a_text_of_50000_words_is_cut_and_counted(reviews):
     rows = [("word " * 50_000, "good"), *((f"t {i}", "bad" if i % 2 else "good") for i in range(19))]
-    encoded = encode(load(reviews(rows=rows), validation=reviews("v.csv", [("v", "good")])))
+    encoded = encode(open_data(reviews(rows=rows), validation=reviews("v.csv", [("v", "good")])))
     assert encoded.train.lengths.max() == 402
     assert encoded.decisions[-1] == "train: 1 of 20 texts cut to 400 words"
 
 
 def test_lower(reviews, mirror):
-    assert load(reviews()).rules.lower
-    assert not load(reviews(), lower=False).rules.lower
-    assert not load("sst", lower=False).rules.lower
+    assert open_data(reviews()).rules.lower
+    assert not open_data(reviews(), lower=False).rules.lower
+    assert not open_data("sst", lower=False).rules.lower
 
 
 def test_a_corpus_comes_back():
     corpus = Corpus("tiny", ("a", "b"), EMPTY, EMPTY, EMPTY)
-    assert load(corpus) is corpus
+    assert open_data(corpus) is corpus
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,17 @@ def test_a_corpus_comes_back():
 )
 def test_a_name_that_is_nothing(name, message):
     with pytest.raises(DataError, match=message):
-        load(name)
+        open_data(name)
 
 
 def test_a_folder(tmp_path):
     with pytest.raises(DataError, match="this is a folder"):
-        load(tmp_path)
+        open_data(tmp_path)
 
 
 def test_options_of_files_are_not_for_names():
     with pytest.raises(DataError, match=r"sst is a named corpus .* so it takes no --text, --validation"):
-        load("sst", text="a", validation="b.csv")
+        open_data("sst", text="a", validation="b.csv")
 
 
 def test_nothing_heavy_is_imported():
@@ -133,23 +133,23 @@ class TestHub:
         return datasets.Dataset.from_dict(rows, features=features)
 
     def test_dataset(self, datasets):
-        corpus = load(self.labelled(datasets, self.rows(20)))
+        corpus = open_data(self.labelled(datasets, self.rows(20)))
         assert corpus.labels == ("pos", "neg")
         assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [16, 2, 2]
 
     def test_dataset_dict(self, datasets):
         parts = {"train": self.rows(10), "dev": self.rows(4, 50), "test": self.rows(2, 90)}
-        corpus = load(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))
+        corpus = open_data(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))
         assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [10, 4, 2]
 
     def test_a_dataset_dict_with_a_training_split_alone_is_split(self, datasets):
-        corpus = load(datasets.DatasetDict({"train": self.labelled(datasets, self.rows(20))}))
+        corpus = open_data(datasets.DatasetDict({"train": self.labelled(datasets, self.rows(20))}))
         assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [16, 2, 2]
 
     def test_secret_labels_are_no_test_set(self, datasets):
         secret = {"text": ["a", "b"], "label": [-1, -1]}
         parts = {"train": self.rows(20), "validation": self.rows(4), "test": secret}
-        corpus = load(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))
+        corpus = open_data(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))
         assert corpus.test == EMPTY
         assert "dataset['test']: every label is -1, that is secret, so there is no test set" in corpus.decisions
 
@@ -164,12 +164,12 @@ class TestHub:
     )
     def test_bad_datasets(self, datasets, rows, options, message):
         with pytest.raises(DataError, match=message):
-            load(datasets.Dataset.from_dict(rows), **options)
+            open_data(datasets.Dataset.from_dict(rows), **options)
 
     def test_no_training_split(self, datasets):
         with pytest.raises(DataError, match="no split 'train', only 'unsupervised'"):
-            load(datasets.DatasetDict({"unsupervised": datasets.Dataset.from_dict(self.rows(4))}))
+            open_data(datasets.DatasetDict({"unsupervised": datasets.Dataset.from_dict(self.rows(4))}))
 
     def test_streams_have_no_length(self, datasets):
         with pytest.raises(DataError, match="load it without streaming"):
-            load(datasets.Dataset.from_dict(self.rows(4)).to_iterable_dataset())
+            open_data(datasets.Dataset.from_dict(self.rows(4)).to_iterable_dataset())

@@ -1,7 +1,8 @@
 import pytest
 
+from heedful.data.catalog import describe
 from heedful.data.corpus import Corpus
-from heedful.data.loading import describe, open_data, task_of
+from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.synthetic.tasks import TASKS
 from heedful.errors import DataError
@@ -38,4 +39,7 @@ def test_a_dataset_with_a_translation_column():
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(DataError, match="copy-vocab"):
         open_data("copy-vocap")
-    assert describe("sst") is None
+    with pytest.raises(DataError, match="sst is a corpus for classification, not for translation"):
+        open_data("sst", task="translation")
+    with pytest.raises(DataError, match="not from a int"):
+        open_data(3)

@@ -1,7 +1,11 @@
+from functools import partial
+
 import pytest
 
-from heedful.data.loading import is_one_set, open_whole
+from heedful.data.loading import open_data
 from heedful.errors import DataError
+
+open_whole = partial(open_data, all_as_test=True)
 
 
 def test_every_row_is_a_test_text_in_its_order(tmp_path):
@@ -31,9 +35,9 @@ def test_pairs_of_two_files_or_of_a_table(tmp_path):
 def test_a_dataset_without_splits():
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_dict({"text": ["so good", "so dull"], "label": ["good", "bad"]})
-    assert is_one_set(rows)
-    assert not is_one_set(datasets.DatasetDict({"train": rows}))
     assert open_whole(rows).test.texts == ("so good", "so dull")
+    splits = open_whole(datasets.DatasetDict({"train": rows, "validation": rows}))
+    assert (len(splits.train), len(splits.validation), len(splits.test)) == (2, 2, 0)
 
 
 def test_a_file_without_rows(tmp_path):

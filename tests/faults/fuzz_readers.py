@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful import api
-from heedful.data.alignments import check_alignments, read_alignments
+from heedful.data.alignments import read_alignments
 from heedful.data.corpora.eraser import read_marked
-from heedful.data.loading import load
-from heedful.data.parallel import load_parallel
+from heedful.data.loading import open_data
 from heedful.data.subwords import EncodedPairs, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.preflights.preflight import run_preflight
@@ -88,15 +87,15 @@ def _json(value: Any) -> bytes:
 
 def _tables(tally: Tally, what: str, path: Path) -> None:
     place = path.name
-    corpus = tally.attempt(f"{what}: load", lambda: load(path), place=place)
+    corpus = tally.attempt(f"{what}: load", lambda: open_data(path), place=place)
     if corpus is not None:
         tally.attempt(f"{what}: preflight", lambda: run_preflight(corpus, permutations=PERMUTATIONS))
-    tally.attempt(f"{what}: as pairs", lambda: load_parallel(path), place=place)
+    tally.attempt(f"{what}: as pairs", lambda: open_data(path, task="translation"), place=place)
     tally.attempt(f"{what}: streamed", lambda: _streamed(str(path)), place=place)
 
 
 def _pairs(tally: Tally, what: str, one: Path, other: Path) -> None:
-    corpus = tally.attempt(f"{what}: load", lambda: load_parallel(one, other), place=one.name)
+    corpus = tally.attempt(f"{what}: load", lambda: open_data(one, other), place=one.name)
     if corpus is not None:
         tally.attempt(f"{what}: preflight", lambda: run_preflight(corpus, permutations=PERMUTATIONS), place=one.name)
     tally.attempt(f"{what}: streamed", lambda: _streamed(str(one), target=str(other)), place=one.name)
@@ -107,11 +106,8 @@ def _streamed(data: str, **settings: Any) -> Any:
 
 
 def _alignments(tally: Tally, what: str, path: Path) -> None:
-    found = tally.attempt(what, lambda: read_alignments(path), place=path.name)
+    tally.attempt(what, lambda: read_alignments(path), place=path.name)
     tally.attempt(f"{what}, two pairs", lambda: read_alignments(path, first=1, count=2), place=path.name)
-    if found is not None:
-        two = [2] * len(found)
-        tally.attempt(f"{what}, checked", lambda: check_alignments(found, two, two, path.name), place=path.name)
 
 
 def _eraser(tally: Tally, what: str, folder: Path, annotations: bytes) -> None:
@@ -138,10 +134,10 @@ def _stored(tally: Tally, what: str, folder: Path, content: bytes) -> None:
 
 
 def _places(tally: Tally, what: str, path: Path) -> None:
-    tally.attempt(f"{what}: load", lambda: load(path))
-    tally.attempt(f"{what}: load by name", lambda: load(str(path)))
-    tally.attempt(f"{what}: as pairs", lambda: load_parallel(path, path))
-    tally.attempt(f"{what}: one side", lambda: load_parallel(path))
+    tally.attempt(f"{what}: load", lambda: open_data(path))
+    tally.attempt(f"{what}: load by name", lambda: open_data(str(path)))
+    tally.attempt(f"{what}: as pairs", lambda: open_data(path, path))
+    tally.attempt(f"{what}: one side", lambda: open_data(path, task="translation"))
     tally.attempt(f"{what}: streamed", lambda: _streamed(str(path)))
     tally.attempt(f"{what}: streamed pairs", lambda: _streamed(str(path), target=str(path)))
     tally.attempt(f"{what}: alignments", lambda: read_alignments(path))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data.files.text_files import read_lines
-from heedful.data.parallel import load_parallel
+from heedful.data.loading import open_data
 from heedful.data.ragged import as_ids
 from heedful.data.synthetic.tasks import TASKS, generated_pairs, generated_texts
 from heedful.data.words import tokenise
@@ -118,7 +118,7 @@ def test_verdicts_on_real_labels(name):
 @needs_mirror
 def test_verdict_on_multi30k(monkeypatch):
     monkeypatch.setenv("HEEDFUL_DATA", str(MIRROR))
-    train = load_parallel("multi30k").train.take(range(300))
+    train = open_data("multi30k").train.take(range(300))
     sources, targets = (numbered([tokenise(s) for s in side]) for side in (train.sources, train.targets))
     found = informativeness(sources, targets)
     assert found.verdict == "learnable"

@@ -14,8 +14,8 @@ import pytest
 
 from heedful import api
 from heedful.data.corpus import Corpus, Split
-from heedful.data.files import chunks as pieces
-from heedful.data.files.chunks import is_large, streamed
+from heedful.data.files import text_files
+from heedful.data.files.chunks import is_large, open_stream
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.data.ragged import Ragged
 from heedful.data.synthetic.tasks import stream_pairs
@@ -24,7 +24,7 @@ from heedful.errors import ConfigError, DataError
 from heedful.models.lexicon import count_table
 from heedful.preflights import chunk_counts as counting
 from heedful.preflights import streaming
-from heedful.preflights.chunk_counts import scramble
+from heedful.preflights.chunk_counts import hashed
 from heedful.preflights.preflight import _pairs as encoded_pairs
 from heedful.preflights.preflight import run_preflight
 from heedful.preflights.streaming import Settings, count_streamed, run_streamed
@@ -48,7 +48,7 @@ def corpus_of(pairs) -> ParallelCorpus:
 
 
 def of(paths):
-    return streamed(*paths, task="translation", first=None, second=None)
+    return open_stream(*paths, task="translation")
 
 
 def plain(result):
@@ -97,7 +97,7 @@ def test_texts_streamed_equal_texts_at_once(tmp_path, suffix):
         path.write_text(path.read_text("utf-8").replace(",1\n", ",1.0\n"), "utf-8")
     split = Split(tuple(texts), tuple(map(int, labels)))
     at_once = run_preflight(Corpus(path.name, ("0", "1"), split, split, Split((), ())), permutations=20)
-    source = streamed(path, task="classification", first=None, second=None)
+    source = open_stream(path, task="classification")
     result = run_streamed(source, Settings(rows=10, jobs=1), permutations=20)
     assert plain(result) == plain(at_once)
     assert any("1 of 85 texts cut to 400 words" in said for said in result.decisions)
@@ -114,7 +114,7 @@ def test_pairs_of_a_table(tmp_path, suffix):
     else:
         write_table(path, {"de": german, "en": english})
     at_once = run_preflight(replace(corpus_of(PAIRS), name=path.name), permutations=20)
-    source = streamed(path, task="translation", first=None, second=None)
+    source = open_stream(path, task="translation")
     assert plain(run_streamed(source, Settings(rows=20, jobs=1), permutations=20)) == plain(at_once)
 
 
@@ -153,7 +153,7 @@ def test_a_sample_does_not_depend_on_the_chunks(parallel, monkeypatch):
 
 
 def test_scrambled_numbers_are_spread_evenly():
-    high = scramble(np.arange(4000, dtype=np.uint64), 7) >> np.uint64(60)
+    high = hashed(np.arange(4000, dtype=np.uint64), 7) >> np.uint64(60)
     assert np.bincount(high.astype(int), minlength=16).min() > 200
 
 
@@ -175,7 +175,8 @@ def test_a_side_that_ends_early(parallel):
 
 
 def test_a_line_longer_than_any_sentence(parallel, monkeypatch):
-    monkeypatch.setattr(pieces, "LONGEST", 10)
+    monkeypatch.setattr(text_files, "MAX_LINE", 10)
+    monkeypatch.setattr(text_files, "_BLOCK", 16)
     with pytest.raises(DataError, match=r"a\.de:1: this line has more than 10 bytes; give one sentence a line"):
         count_streamed(of(parallel), Settings(jobs=1))
 
@@ -186,7 +187,7 @@ def test_a_name_that_no_file_can_have_is_not_large():
 
 def test_what_cannot_be_streamed(tmp_path):
     (tmp_path / "a.txt").write_text("ein Hund\n")
-    with pytest.raises(DataError, match=r"a\.txt: this format is not read piece by piece; give \.csv"):
+    with pytest.raises(DataError, match=r"a\.txt: this format is not read in chunks; give \.csv"):
         api.preflight(tmp_path / "a.txt", stream=True)
     with pytest.raises(ConfigError, match="only files"):
         api.preflight("copy-vocab", stream=True)
@@ -197,18 +198,18 @@ def test_what_cannot_be_streamed(tmp_path):
 
 
 def test_numbers_are_no_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "MOST_LABELS", 20)
+    monkeypatch.setattr(streaming, "MAX_LABELS", 20)
     path = tmp_path / "scores.csv"
     path.write_text("text,score\n" + "".join(f"some words,{i / 7:.3f}\n" for i in range(60)), "utf-8")
     with pytest.raises(DataError, match=r"scores\.csv: column 'score' has more than 20 distinct labels.* --label"):
-        count_streamed(streamed(path, task="classification", first="text", second="score"), Settings(jobs=1, rows=30))
+        count_streamed(open_stream(path, task="classification", text="text", label="score"), Settings(jobs=1, rows=30))
 
 
 def test_words_that_had_no_room_are_spoken_of(parallel, monkeypatch):
-    monkeypatch.setattr(streaming, "ROOM", 12)
+    monkeypatch.setattr(streaming, "CAPACITY", 12)
     counted = count_streamed(of(parallel), Settings(max_types=5, jobs=1, rows=50))
     for side in ("source", "target"):
-        (said,) = [line for line in counted.decisions if line.startswith(f"a {side} word is sure to have been")]
+        (said,) = [line for line in counted.decisions if line.startswith(f"every {side} word that occurs")]
         missed = int(re.search(r"more than ([\d,]+) times", said)[1].replace(",", ""))
         assert missed > 0
         words = Counter(word for pair in PAIRS for word in tokenise(pair[side == "target"], TokenRules()))
@@ -220,7 +221,7 @@ def test_words_that_had_no_room_are_spoken_of(parallel, monkeypatch):
 
 def test_stretches_that_are_forgotten_are_worked_out_again(parallel, monkeypatch):
     whole = count_streamed(of(parallel), Settings(jobs=1, rows=50))
-    monkeypatch.setattr(counting, "REMEMBERED", 3)
+    monkeypatch.setattr(counting, "MAX_CACHED", 3)
     again = count_streamed(of(parallel), Settings(jobs=1, rows=50))
     assert np.array_equal(again.table.rows, whole.table.rows)
     assert np.array_equal(again.table.counts, whole.table.counts)

@@ -20,7 +20,7 @@ from heedful.data.alignments import Alignment
 from heedful.data.catalog import data_directory
 from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.corpus import Corpus
-from heedful.data.loading import is_one_set, open_data, open_whole
+from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.errors import ConfigError, DataError
 from heedful.storage.atomic_files import valid_path
@@ -134,9 +134,7 @@ def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
     if isinstance(data, str | Path) and is_eraser(Path(data)):
         return Path(data)
     target, given = columns.get("target"), {k: v for k, v in columns.items() if k != "target" and v is not None}
-    if whole and is_one_set(data) and given.keys() <= {"text", "label", "task"}:
-        return open_whole(data, target, **given)
-    return open_data(data, target, **given)
+    return open_data(data, target, all_as_test=whole, **given)
 
 
 def _texts(corpus: Data, split: SplitName | None) -> AuditTexts:

@@ -16,22 +16,10 @@ Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """The named corpora, and which of them are here."""
-    from heedful.data.catalog import CATALOG, is_here
-    from heedful.data.loading import describe
-    from heedful.data.synthetic.tasks import TASKS
+    from heedful.data.catalog import NAMES, describe
 
-    rows: list[dict[str, Any]] = [
-        {
-            "name": found.name,
-            "title": found.title,
-            "task": found.task,
-            "labels": list(found.labels),
-            "licence": found.licence,
-            "here": is_here(found.name),
-        }
-        for found in CATALOG.values()
-    ]
-    rows += [facts for name in ("multi30k", *TASKS) if (facts := describe(name)) is not None]
+    keys = ("name", "title", "task", "labels", "licence", "source", "here")
+    rows = [{key: facts[key] for key in keys} for facts in map(describe, NAMES)]
     if as_json:
         return print_json(rows)
     columns = ("name", "title", "task", "here")
@@ -41,37 +29,20 @@ def list_(as_json: Json = False) -> None:
 @app.command()
 def show(name: Name, as_json: Json = False) -> None:
     """What a corpus is, its sizes, and what was decided when it was read."""
-    from heedful.data.catalog import entry, is_here, open_corpus
-    from heedful.data.loading import describe, open_data
+    from heedful.data.catalog import describe, open_corpus
+    from heedful.data.corpus import SPLITS, Corpus
 
-    if (facts := describe(name)) is not None:
-        if facts["here"]:
-            data = open_data(name)
-            facts["splits"] = {split: len(getattr(data, split)) for split in ("train", "validation", "test")}
-            facts |= {"decisions": list(data.decisions), "digest": data.digest()}
-        return print_json(facts) if as_json else _print_facts(name, facts)
-    found = entry(name)
-    facts = {
-        "name": found.name,
-        "title": found.title,
-        "task": found.task,
-        "labels": list(found.labels),
-        "licence": found.licence,
-        "source": found.source,
-        "published_as": found.published_as,
-        "rules": asdict(found.rules),
-        "hub": asdict(found.hub) if found.hub else None,
-        "files": [asdict(file) for file in found.files],
-        "here": is_here(name),
-    }
+    facts = describe(name)
     if facts["here"]:
         corpus = open_corpus(name)
+        splits = {split: getattr(corpus, split) for split in SPLITS}
         facts["splits"] = {
             split: {label: part.labels.count(i) for i, label in enumerate(corpus.labels)}
-            for split, part in (("train", corpus.train), ("validation", corpus.validation), ("test", corpus.test))
+            if isinstance(corpus, Corpus)
+            else len(part)
+            for split, part in splits.items()
         }
-        facts["decisions"] = list(corpus.decisions)
-        facts["digest"] = corpus.digest()
+        facts |= {"decisions": list(corpus.decisions), "digest": corpus.digest()}
     if as_json:
         return print_json(facts)
     return _print_facts(name, {key: value for key, value in facts.items() if key not in ("files", "rules")})
@@ -81,12 +52,12 @@ def show(name: Name, as_json: Json = False) -> None:
 def check(name: Name, as_json: Json = False) -> None:
     """Compare a corpus's files with their checksums."""
     from heedful.data.catalog import check as checked
-    from heedful.data.loading import describe, open_data
+    from heedful.data.catalog import open_corpus
+    from heedful.data.synthetic.tasks import TASKS
     from heedful.errors import DataError
 
-    if describe(name) is not None:
-        data = open_data(name)  # reads every file against its checksum, or generates anew
-        facts = {"name": name, "ok": True, "digest": data.digest()}
+    if name in TASKS:
+        facts = {"name": name, "ok": True, "digest": open_corpus(name).digest()}
         return print_json(facts) if as_json else _print_facts(name, facts)
     result = checked(name)
     if as_json:

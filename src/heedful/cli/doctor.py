@@ -176,10 +176,9 @@ def _device() -> str:
 
 def _data() -> dict[str, Any]:
     from heedful.data.catalog import CATALOG, data_directory, is_here
-    from heedful.data.multi30k import is_here as multi30k_is_here
     from heedful.data.synthetic.tasks import TASKS
 
-    here = {name: is_here(name) for name in CATALOG} | {"multi30k": multi30k_is_here()}
+    here = {name: is_here(name) for name in CATALOG}
     return {
         "HEEDFUL_DATA": os.environ.get("HEEDFUL_DATA"),
         "directory": str(data_directory()),

@@ -33,10 +33,9 @@ def corpora(incomplete: str) -> list[str]:
     >>> corpora("rotten")
     ['rotten-tomatoes']
     """
-    from heedful.data.catalog import CATALOG
-    from heedful.data.synthetic.tasks import TASKS as GENERATED
+    from heedful.data.catalog import NAMES
 
-    return [name for name in (*CATALOG, "multi30k", *GENERATED) if name.startswith(incomplete)]
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def print_json(content: Any) -> None:

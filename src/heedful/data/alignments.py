@@ -1,4 +1,4 @@
-"""Which word of one sentence translates which word of the other: gold word alignments and their file formats."""
+"""Gold word alignments, and the file formats they come in."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.data.files.text_files import read_lines
 from heedful.errors import DataError
 
-MOST_SENTENCES = 1_000_000
+MAX_SENTENCES = 1_000_000
 Link = tuple[int, int]  # source position, target position, both from 0
 
 
@@ -82,31 +82,13 @@ def read_alignments(path: str | Path, *, first: int | None = None, count: int | 
     path = Path(path)
     lines = read_lines(path)
     if lines and all(_NAACL.fullmatch(line.strip()) for line in lines if line.strip()) and any(map(str.strip, lines)):
-        found = _naacl(path, lines, first)
+        alignments = _naacl(path, lines, first)
     else:
         base = _base(re.findall(r"\d+", " ".join(lines))) if first is None else first
-        found = tuple(parse_links(line, first=base, where=f"{path}:{n}") for n, line in enumerate(lines, start=1))
-    if count is not None and len(found) != count:
-        raise DataError(f"{path}: {len(found)} alignments for {count} sentence pairs; write a line for each pair")
-    return found
-
-
-def check_alignments(
-    alignments: Iterable[Alignment], sources: Iterable[int], targets: Iterable[int], name: str
-) -> None:
-    """Refuse links that point past the end of their sentences, whose lengths are given.
-
-    >>> check_alignments([Alignment.of([(2, 0)])], [2], [1], "gold.wa")
-    Traceback (most recent call last):
-    heedful.errors.DataError: gold.wa:1: link 2-0 lies outside a pair of 2 and 1 words (counted from 0); check ...
-    """
-    for n, (alignment, L, T) in enumerate(zip(alignments, sources, targets, strict=True), start=1):
-        for s, t in sorted(alignment.possible):
-            if s >= L or t >= T:
-                raise DataError(
-                    f"{name}:{n}: link {s}-{t} lies outside a pair of {L} and {T} words (counted from 0); "
-                    "check that it is a link of this pair"
-                )
+        alignments = tuple(parse_links(line, first=base, where=f"{path}:{n}") for n, line in enumerate(lines, start=1))
+    if count is not None and len(alignments) != count:
+        raise DataError(f"{path}: {len(alignments)} alignments for {count} sentence pairs; write a line for each pair")
+    return alignments
 
 
 _LINK = re.compile(r"(\d{1,9})([-p])(\d{1,9})")
@@ -119,10 +101,8 @@ def _naacl(path: Path, lines: list[str], first: int | None) -> tuple[Alignment, 
     for n, line in enumerate(lines, start=1):
         match = _NAACL.fullmatch(line.strip())
         if match is not None:
-            if not 1 <= int(match[1]) <= MOST_SENTENCES:
-                raise DataError(
-                    f"{path}:{n}: sentence {match[1]}; sentences count from 1 to {MOST_SENTENCES:,} at most"
-                )
+            if not 1 <= int(match[1]) <= MAX_SENTENCES:
+                raise DataError(f"{path}:{n}: sentence {match[1]}; sentences count from 1 to {MAX_SENTENCES:,} at most")
             rows.append((n, int(match[1]), int(match[2]), int(match[3]), match[4] or "S"))
     base = _base([str(position) for row in rows for position in row[2:4]]) if first is None else first
     links: list[tuple[set[Link], set[Link]]] = [(set(), set()) for _ in range(max(row[1] for row in rows))]

@@ -1,6 +1,7 @@
-"""The named corpora: what each is, where its files are, and whether they are the right ones."""
+"""The catalog of named corpora: what each is, where its files are, and whether their checksums are right."""
 
 import csv
+import dataclasses
 import difflib
 import importlib
 import importlib.util
@@ -10,46 +11,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from zlib import error as ZlibError
 
+from heedful.config import TaskName
 from heedful.data import corpora
 from heedful.data.corpora.entry import CatalogEntry, File
-from heedful.data.corpus import Corpus
+from heedful.data.corpus import SPLITS, Corpus
+from heedful.data.parallel import ParallelCorpus
+from heedful.data.synthetic.tasks import TASKS, Task, generated_pairs, generated_texts
 from heedful.errors import DataError, HeedfulError, MissingExtraError
 from heedful.storage.atomic_files import sha256, valid_path
-
-
-def _found() -> Iterator[CatalogEntry]:
-    for module in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}."):
-        yield from getattr(importlib.import_module(module.name), "ENTRIES", ())
-
-
-CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(_found(), key=lambda entry: entry.name)}
-
-
-__all__ = [
-    "CATALOG",
-    "CatalogEntry",
-    "Check",
-    "File",
-    "FileStatus",
-    "check",
-    "data_directory",
-    "entry",
-    "is_here",
-    "nearest",
-    "open_corpus",
-    "write_checksums",
-]
 
 CHECKSUMS = "SHA256SUMS"
 _SIZE = "#size "
 
 
+def _entries() -> Iterator[CatalogEntry]:
+    for module in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}."):
+        yield from getattr(importlib.import_module(module.name), "ENTRIES", ())
+
+
+CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(_entries(), key=lambda entry: entry.name)}
+# Every name that a command takes: corpora with files, and tasks that are generated.
+NAMES: tuple[str, ...] = (*CATALOG, *TASKS)
+
+
 @dataclass(frozen=True)
 class FileStatus:
-    """What became of one file of a corpus."""
+    """Whether one file of a corpus is as it should be."""
 
     path: str
     status: Literal["ok", "missing", "changed"]
@@ -58,7 +48,7 @@ class FileStatus:
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a corpus is here and unchanged; `advice` is empty if so, else one sentence that says what to do."""
+    """Whether the files of a corpus are here and unchanged; if not, `advice` is a sentence that says what to do."""
 
     name: str
     directory: Path
@@ -84,8 +74,27 @@ def data_directory() -> Path:
     return valid_path((Path(base) if base else Path.home() / ".local" / "share") / "heedful", DataError)
 
 
+def is_named(data: str) -> bool:
+    """Whether this is the name of a corpus or of a generated task, a direction (`multi30k:en-de`) included.
+
+    >>> is_named("sst"), is_named("multi30k:en-de"), is_named("keyword"), is_named("reviews.csv")
+    (True, True, True, False)
+    """
+    name, colon, _ = data.partition(":")
+    return data in NAMES or (bool(colon) and name in CATALOG and CATALOG[name].languages is not None)
+
+
+def task_of_name(name: str) -> TaskName:
+    """What a named corpus or a generated task is for.
+
+    >>> task_of_name("multi30k:en-de"), task_of_name("keyword")
+    ('translation', 'classification')
+    """
+    return _find(name)[0].kind
+
+
 def entry(name: str) -> CatalogEntry:
-    """The entry of that name; an unknown name is answered with the nearest.
+    """The catalog's entry of that name; an unknown name is an error that gives the nearest.
 
     >>> entry("sst").labels
     ('negative', 'positive')
@@ -93,9 +102,10 @@ def entry(name: str) -> CatalogEntry:
     Traceback (most recent call last):
     heedful.errors.DataError: there is no corpus named 'imbd'; did you mean 'imdb'? ...
     """
-    if name not in CATALOG:
-        raise DataError(f"there is no corpus named {name!r}; {nearest(name)}")
-    return CATALOG[name]
+    known, _ = _find(name)
+    if isinstance(known, Task):
+        raise DataError(f"{name} is generated: it has no files")
+    return known
 
 
 def nearest(name: str) -> str:
@@ -104,10 +114,54 @@ def nearest(name: str) -> str:
     >>> nearest("rotten-tomatos")
     "did you mean 'rotten-tomatoes'? `heedful data list` shows all names"
     """
-    from heedful.data.synthetic.tasks import TASKS
-
-    near = difflib.get_close_matches(name, (*CATALOG, "multi30k", *TASKS), 1)
+    near = difflib.get_close_matches(name, NAMES, 1)
     return (f"did you mean {near[0]!r}? " if near else "") + "`heedful data list` shows all names"
+
+
+def _find(name: str) -> tuple[CatalogEntry | Task, str]:
+    """The entry or task of that name, and the direction of a parallel corpus."""
+    if name in TASKS:
+        return TASKS[name], ""
+    if not is_named(name):
+        raise DataError(f"there is no corpus named {name!r}; {nearest(name)}")
+    base, _, direction = name.partition(":")
+    known = CATALOG[base]
+    if direction and direction not in known.directions:
+        raise DataError(f"{base} has the directions {' and '.join(known.directions)}, not {direction!r}")
+    return known, direction
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The facts of a named corpus or a generated task, without opening it.
+
+    >>> describe("keyword")["task"], describe("multi30k")["languages"]
+    ('classification', ['de', 'en'])
+    """
+    known, _ = _find(name)
+    if isinstance(known, Task):
+        return {
+            "name": name,
+            "title": f"generated: {known.description}",
+            "task": known.kind,
+            "labels": ["negative", "positive"] if known.kind == "classification" else [],
+            "licence": "none needed: generated, seeded, any size",
+            "source": "generated",
+            "here": True,
+        }
+    return {
+        "name": name,
+        "title": known.title,
+        "task": known.task,
+        "labels": list(known.labels),
+        "licence": known.licence,
+        "source": known.source,
+        "here": is_here(name),
+        "languages": list(known.languages) if known.languages else None,
+        "published_as": known.published_as,
+        "rules": dataclasses.asdict(known.rules),
+        "hub": dataclasses.asdict(known.hub) if known.hub else None,
+        "files": [dataclasses.asdict(file) for file in known.files],
+    }
 
 
 def check(name: str) -> Check:
@@ -140,14 +194,18 @@ def is_here(name: str) -> bool:
         return False
 
 
-def open_corpus(name: str) -> Corpus:
-    """The named corpus with its fixed splits, if its files are here and unchanged.
+def open_corpus(name: str, *, size: int | None = None, seed: int = 0) -> Corpus | ParallelCorpus:
+    """A named corpus with its fixed splits, if its files are here and unchanged; or a generated task.
+
+    `size` is the number of training examples of a generated task, `seed` its seed.
 
     >>> corpus = open_corpus("rotten-tomatoes")
     >>> corpus.labels, len(corpus.train), len(corpus.validation), len(corpus.test)
     (('negative', 'positive'), 6824, 853, 853)
     """
-    wanted = entry(name)
+    wanted, direction = _find(name)
+    if isinstance(wanted, Task):
+        return (generated_pairs if wanted.kind == "translation" else generated_texts)(name, size=size, seed=seed)
     checked = check(name)
     if not checked.ok:
         raise DataError(checked.advice)
@@ -155,17 +213,17 @@ def open_corpus(name: str) -> Corpus:
         parts = wanted.read(checked.directory)
     except (OSError, EOFError, LZMAError, ZlibError, csv.Error, LookupError, ValueError, TypeError) as error:
         raise DataError(f"{name}: the files in {checked.directory} are not laid out as expected: {error!r}") from error
-    return Corpus(
-        name=name,
-        labels=wanted.labels,
-        train=parts.train,
-        validation=parts.validation,
-        test=parts.test,
-        rules=wanted.rules,
-        licence=wanted.licence,
-        source=wanted.source,
-        decisions=_fetched(wanted, checked.directory) + parts.decisions,
-    )
+    facts: dict[str, Any] = {
+        "name": wanted.name,
+        "licence": wanted.licence,
+        "source": wanted.source,
+        "decisions": _fetched(wanted, checked.directory) + parts.decisions,
+        **{split: getattr(parts, split) for split in SPLITS},
+    }
+    if wanted.languages is None:
+        return Corpus(**facts, labels=wanted.labels, rules=wanted.rules)
+    corpus = ParallelCorpus(**facts, source_language=wanted.languages[0], target_language=wanted.languages[1])
+    return corpus.reversed() if direction == wanted.directions[1] else corpus
 
 
 def _root(wanted: CatalogEntry) -> Path:
@@ -183,9 +241,9 @@ def _expected(wanted: CatalogEntry, root: Path) -> tuple[File, ...]:
     if wanted.package is not None or not sums.is_file():
         return wanted.files
     try:
-        said = sums.read_text("utf-8").splitlines()
-        lines = [line.split(maxsplit=1) for line in said if not line.startswith("#")]
-        sizes = {name: int(size) for size, name in (line[len(_SIZE) :].split(maxsplit=1) for line in _sized(said))}
+        listing = sums.read_text("utf-8").splitlines()
+        lines = [line.split(maxsplit=1) for line in listing if not line.startswith("#")]
+        sizes = {name: int(size) for size, name in (line[len(_SIZE) :].split(maxsplit=1) for line in _sized(listing))}
         if not lines or any(".." in Path(path).parts or path.startswith("/") for _, path in lines):
             raise ValueError("it names no file, or one outside its folder")
         folder = root / wanted.folder
@@ -198,7 +256,7 @@ def _expected(wanted: CatalogEntry, root: Path) -> tuple[File, ...]:
         ) from error
 
 
-def write_checksums(folder: Path, where_from: str) -> None:
+def write_checksums(folder: Path, origin: str) -> None:
     """List the files of a folder with their SHA-256, as `sha256sum -c` reads it, and in comments their sizes.
 
     >>> import tempfile
@@ -210,7 +268,7 @@ def write_checksums(folder: Path, where_from: str) -> None:
     files = sorted(path for path in folder.iterdir() if path.name != CHECKSUMS)
     sizes = [f"{_SIZE}{_size(path)} {path.name}" for path in files]
     sums = [f"{sha256(path)}  {path.name}" for path in files]
-    (folder / CHECKSUMS).write_text("\n".join([f"# {where_from}", *sizes, *sums, ""]), "utf-8")
+    (folder / CHECKSUMS).write_text("\n".join([f"# {origin}", *sizes, *sums, ""]), "utf-8")
 
 
 def _sized(lines: list[str]) -> list[str]:
@@ -221,8 +279,8 @@ def _fetched(wanted: CatalogEntry, root: Path) -> tuple[str, ...]:
     sums = root / wanted.folder / CHECKSUMS
     if wanted.package is not None or not sums.is_file():
         return ()
-    said = sums.read_text("utf-8").splitlines()
-    return tuple(f"fetched: {line[1:].strip()}" for line in said if line.startswith("#") and line not in _sized(said))
+    comments = [line for line in sums.read_text("utf-8").splitlines() if line.startswith("#")]
+    return tuple(f"fetched: {line[1:].strip()}" for line in comments if not line.startswith(_SIZE))
 
 
 def _status(path: Path, known: File) -> Literal["ok", "missing", "changed"]:

@@ -1,16 +1,38 @@
-"""Labelled texts in three splits, and the seeded splits themselves."""
+"""Labelled texts in three splits, and how a corpus is split: stratified by label, under a seed."""
 
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.words import PLAIN, TokenRules
 from heedful.errors import DataError
+
+SPLITS = ("train", "validation", "test")
+
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Splittable(Protocol):
+    """Examples that can be divided: labelled texts or sentence pairs."""
+
+    @property
+    def strata(self) -> Sequence[int]:
+        """The class of each example; each part gets every class in the same proportion."""
+
+    def __len__(self) -> int: ...
+
+    def take(self: T, indices: Sequence[int] | NDArray[np.int64]) -> T:
+        """The examples at `indices`, in that order."""
+
+
+S = TypeVar("S", bound=Splittable)
 
 
 @dataclass(frozen=True)
@@ -26,6 +48,11 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def strata(self) -> tuple[int, ...]:
+        """The labels."""
+        return self.labels
 
     def take(self, indices: Sequence[int] | NDArray[np.int64]) -> "Split":
         """The texts at `indices`, in that order.
@@ -65,7 +92,8 @@ class Corpus:
         """
         sha = hashlib.sha256()
         sha.update(repr((self.rules, self.labels)).encode("utf-8", "backslashreplace"))
-        for name, split in (("train", self.train), ("validation", self.validation), ("test", self.test)):
+        for name in SPLITS:
+            split: Split = getattr(self, name)
             sha.update(f"\n{name} {len(split)}\n".encode())
             for text, label in zip(split.texts, split.labels, strict=True):
                 content = text.encode("utf-8", "surrogatepass")
@@ -73,7 +101,7 @@ class Corpus:
         return sha.hexdigest()
 
 
-_SPELLINGS = {
+_SPELLINGS: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test",),
@@ -81,21 +109,21 @@ _SPELLINGS = {
 
 
 def splits_by_name(splits: Mapping[str, Any]) -> dict[str, str]:
-    """Which of a dataset's splits is for training, which for validation and which for the test, where there are any.
+    """Which of a dataset's splits is the training, validation and test set; only the training set must be there.
 
     >>> splits_by_name({"test": ..., "training": ..., "dev": ...})
     {'train': 'training', 'validation': 'dev', 'test': 'test'}
     """
-    found = {split: next(filter(splits.__contains__, names), None) for split, names in _SPELLINGS.items()}
-    if found["train"] is None:
+    named = {split: next(filter(splits.__contains__, names), None) for split, names in _SPELLINGS.items()}
+    if named["train"] is None:
         raise DataError(
             f"the dataset has no split 'train', only {', '.join(map(repr, splits))}; pass one of them alone"
         )
-    return {split: name for split, name in found.items() if name is not None}
+    return {split: name for split, name in named.items() if name is not None}
 
 
 def stratified_order(labels: Sequence[int] | NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """An order of the examples in which every stretch holds the labels in about the proportion of the whole.
+    """An order of the examples in which every stretch has the labels in about the proportion of all examples.
 
     Each label's examples are shuffled and spread evenly over [0, 1], at (k + ½)/n; cut the order anywhere for a
     stratified sample or split. A label's only example stands in the middle, so it falls to the largest first part.
@@ -116,22 +144,44 @@ def stratified_order(labels: Sequence[int] | NDArray[np.int64], seed: int) -> ND
     return np.lexsort((keys, place)).astype(np.int64)
 
 
-def sample(split: Split, size: int | None, seed: int) -> Split:
-    """At most `size` texts of a split, stratified by label, in their original order; all of them if `size` is None.
+def sample(split: S, size: int | None, seed: int) -> S:
+    """At most `size` examples, stratified, in their original order; all of them if `size` is None.
 
     >>> sample(Split(("a", "b", "c", "d"), (0, 1, 0, 1)), 2, seed=0).labels
     (0, 1)
     """
     if size is None or size >= len(split):
         return split
-    return split.take(np.sort(stratified_order(split.labels, seed)[: max(size, 0)]))
+    return split.take(np.sort(stratified_order(split.strata, seed)[: max(size, 0)]))
 
 
-def divide(split: Split, sizes: Sequence[int], seed: int) -> tuple[Split, ...]:
+def divide(split: S, sizes: Sequence[int], seed: int) -> tuple[S, ...]:
     """Stratified parts of the given sizes and, last, whatever remains; each in its original order.
 
     >>> [len(part) for part in divide(Split(tuple("abcdefghij"), (0, 1) * 5), [8, 1], seed=0)]
     [8, 1, 1]
     """
-    parts = np.split(stratified_order(split.labels, seed), np.cumsum(sizes))
+    parts = np.split(stratified_order(split.strata, seed), np.cumsum(sizes))
     return tuple(split.take(np.sort(part)) for part in parts)
+
+
+def eighty_ten_ten(train: S, test: S | None, seed: int) -> tuple[S, S, S]:
+    """Train, validation and test set of what has no validation set: 80/10/10, or 90/10 beside a given test set.
+
+    >>> [len(part) for part in eighty_ten_ten(Split(tuple("abcdefghij"), (0, 1) * 5), None, seed=0)]
+    [8, 1, 1]
+    """
+    if test is None:
+        train, validation, test = divide(train, [len(train) * 8 // 10, len(train) // 10], seed)
+    else:
+        train, validation = divide(train, [len(train) * 9 // 10], seed)
+    return train, validation, test
+
+
+def sizes_of(*parts: Splittable) -> str:
+    """The sizes of parts, for a decision.
+
+    >>> sizes_of(Split(("a", "b"), (0, 1)), EMPTY)
+    '2 / 0'
+    """
+    return " / ".join(f"{len(part):,}" for part in parts)

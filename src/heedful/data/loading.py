@@ -1,80 +1,147 @@
-"""Whatever a user calls data: a corpus of texts with labels, or of sentence pairs."""
+"""Open data of any kind as a corpus with three splits: a name, one or two files, or a `datasets.Dataset`."""
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeVar
 
 from heedful.config import TaskName
-from heedful.data import multi30k
-from heedful.data.catalog import CATALOG, nearest, open_corpus
-from heedful.data.corpus import EMPTY, Corpus, Split, divide, splits_by_name
+from heedful.data.catalog import is_named, nearest, open_corpus, task_of_name
+from heedful.data.corpus import EMPTY, SPLITS, Corpus, S, Split, eighty_ten_ten, sizes_of, splits_by_name
 from heedful.data.files.columns import Examples, class_indices, class_names, examples
 from heedful.data.files.tables import SUFFIXES, Table, format_of, read_table
-from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit, load_parallel, pairs_of_files, pairs_of_table
-from heedful.data.synthetic.tasks import TASKS, generated_texts
+from heedful.data.parallel import NO_PAIRS, Pairs, ParallelCorpus, pairs_of_files, pairs_of_table
 from heedful.errors import DataError
 from heedful.storage.atomic_files import valid_path
 
-
-@runtime_checkable
-class HubData(Protocol):
-    """A `datasets.Dataset` or `DatasetDict`, known by what both have, so that nothing here imports `datasets`."""
-
-    @property
-    def column_names(self) -> Any:
-        """The names of the columns, by split if there are several."""
+File = str | Path
+Part = TypeVar("Part", Examples, Pairs)
 
 
-def load(
-    data: str | Path | Corpus | HubData,
+def open_data(
+    data: Any,
+    target: File | None = None,
     *,
+    task: TaskName | None = None,
     text: str | None = None,
     label: str | None = None,
-    validation: str | Path | None = None,
-    test: str | Path | None = None,
+    validation: File | tuple[File, File] | None = None,
+    test: File | tuple[File, File] | None = None,
     lower: bool | None = None,
+    drop_numerical: bool = True,
+    size: int | None = None,
+    all_as_test: bool = False,
     seed: int = 0,
-) -> Corpus:
-    """The corpus of that name, or in that file or `datasets.Dataset`.
+) -> Corpus | ParallelCorpus:
+    """The corpus of that name, in that file or pair of files, or in that `datasets.Dataset`.
 
-    `text` and `label` name columns; obvious ones are found. What has no validation set of its own is split 80/10/10
-    (90/10 if it has a test set), stratified by label under `seed`; a named corpus has its own fixed splits.
+    `open_data("sst")`, `open_data("multi30k:en-de")`, `open_data("reviews.csv")`, `open_data("train.de", "train.en")`,
+    `open_data("pairs.tsv", task="translation")`. A single file holds texts unless `task` says otherwise.
+
+    `text` and `label` name the columns of the text and the label, or of the source and the target; obvious ones are
+    found. `validation` and `test` are files too (of sentence pairs: a table or two text files). What has no validation
+    set is split 80/10/10 (90/10 with a test set) under `seed`, texts stratified by label; named corpora have fixed
+    splits. With `all_as_test`, data without splits are not split: all of it is the test set.
+
+    Sentence pairs with an empty side are left out, and so are pairs of numbers alone (snell2021 A.5) unless
+    `drop_numerical` is false. `size` is the number of training examples of a generated task.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "reviews.csv"
     ...     _ = file.write_text("review,stars\\n" + "so good,1\\nso dull,0\\n" * 10)
-    ...     corpus = load(file)
+    ...     corpus = open_data(file)
     >>> corpus.labels, len(corpus.train), len(corpus.validation), len(corpus.test)
     (('0', '1'), 16, 2, 2)
-    >>> load("rotten-tomatos")
+    >>> open_data("rotten-tomatos")
     Traceback (most recent call last):
     heedful.errors.DataError: there is no corpus or file named 'rotten-tomatos'; did you mean 'rotten-tomatoes'? ...
     """
-    if isinstance(data, Corpus):
+    held_out = {"validation": validation, "test": test}
+    is_whole = all_as_test and validation is None and test is None
+    corpus: Corpus | ParallelCorpus
+    if isinstance(data, Corpus | ParallelCorpus):
         corpus = data
-    elif isinstance(data, str) and data in CATALOG:
-        _no_options(data, text=text, label=label, validation=validation, test=test)
-        corpus = open_corpus(data)
-    elif isinstance(data, str | Path):
-        path = _existing(data)
-        found = {"train": examples(read_table(path), text, label)}
-        corpus = _assemble(path.name, str(path), found, _own(validation, test, text, label), seed)
+    elif isinstance(data, str) and is_named(data):
+        _check_named(data, task, target=target, text=text, label=label, **held_out)
+        corpus = open_corpus(data, size=size, seed=seed)
+    elif (task or task_of(data, target)) == "translation":
+
+        def read_pairs(table: Table) -> Pairs:
+            return pairs_of_table(table, text, label, drop_numerical=drop_numerical)
+
+        def read_pair_files(first: File, second: File | None) -> Pairs:
+            if second is None:
+                return read_pairs(read_table(_table_of_pairs(first)))
+            source, target = (Path(os.path.expanduser(path)) for path in (first, second))
+            return pairs_of_files(source, target, drop_numerical=drop_numerical)
+
+        pairs, source = _parts(data, target, held_out, read_pair_files, read_pairs)
+        corpus = _parallel_corpus(pairs, source, None if is_whole and len(pairs) == 1 else seed)
     else:
-        found = _hub_splits(data, text, label)
-        corpus = _assemble("dataset", type(data).__name__, found, _own(validation, test, text, label), seed)
-    return corpus if lower is None else replace(corpus, rules=replace(corpus.rules, lower=lower))
+
+        def read_texts(table: Table) -> Examples:
+            return examples(table, text, label)
+
+        def read_text_file(first: File, _: File | None) -> Examples:
+            return read_texts(read_table(_existing(first)))
+
+        texts, source = _parts(data, None, held_out, read_text_file, read_texts, label)
+        name = Path(os.path.expanduser(data)).name if isinstance(data, str | Path) else "dataset"
+        corpus = _corpus(name, texts, source, None if is_whole and len(texts) == 1 else seed)
+    if lower is not None and isinstance(corpus, Corpus):
+        return replace(corpus, rules=replace(corpus.rules, lower=lower))
+    return corpus
 
 
-def _no_options(name: str, **options: object) -> None:
+def task_of(data: Any, target: File | None = None) -> TaskName:
+    """What kind of study suits the data, from their name or shape alone.
+
+    >>> task_of("multi30k:en-de"), task_of("sst"), task_of("a.de", "a.en")
+    ('translation', 'classification', 'translation')
+    """
+    if target is not None or isinstance(data, ParallelCorpus):
+        return "translation"
+    if isinstance(data, str) and is_named(data):
+        return task_of_name(data)
+    columns = getattr(data, "column_names", ())
+    names = next(iter(columns.values()), ()) if isinstance(columns, dict) else columns
+    return "translation" if "translation" in names else "classification"
+
+
+def _check_named(name: str, task: TaskName | None, **options: object) -> None:
     given = [f"--{option}" for option, value in options.items() if value is not None]
     if given:
         raise DataError(f"{name} is a named corpus with its own columns and splits, so it takes no {', '.join(given)}")
+    if task is not None and task != task_of_name(name):
+        raise DataError(f"{name} is a corpus for {task_of_name(name)}, not for {task}; leave out --task")
 
 
-def _existing(data: str | Path) -> Path:
+def _parts(
+    data: Any,
+    target: File | None,
+    held_out: dict[str, Any],
+    read_files: Callable[[File, File | None], Part],
+    read_rows: Callable[[Table], Part],
+    label: str | None = None,
+) -> tuple[dict[str, Part], str]:
+    """What is in the data, by split, and where it comes from."""
+    if isinstance(data, str | Path):
+        parts = {"train": read_files(data, target)}
+        source = str(Path(os.path.expanduser(data))) if target is None else f"{data}, {target}"
+    elif hasattr(data, "column_names"):
+        parts, source = _read_dataset(data, read_rows, label), type(data).__name__
+    else:
+        raise DataError(f"data come from files, a datasets.Dataset or a name, not from a {type(data).__name__}")
+    for split, files in held_out.items():
+        if files is not None:
+            parts[split] = read_files(*files) if isinstance(files, tuple) else read_files(files, None)
+    return parts, source
+
+
+def _existing(data: File) -> Path:
     path = Path(os.path.expanduser(data))
     if valid_path(path, DataError).is_file():
         return path
@@ -85,208 +152,97 @@ def _existing(data: str | Path) -> Path:
     raise DataError(f"there is no corpus or file named {data!r}; {nearest(data)}")
 
 
-def _own(
-    validation: str | Path | None, test: str | Path | None, text: str | None, label: str | None
-) -> dict[str, Examples]:
-    files = {"validation": validation, "test": test}
-    return {
-        name: examples(read_table(_existing(Path(file))), text, label)
-        for name, file in files.items()
-        if file is not None
-    }
-
-
-def _assemble(name: str, source: str, found: dict[str, Examples], own: dict[str, Examples], seed: int) -> Corpus:
-    parts = {**found, **own}
-    names = class_names(parts["train"])
-    decisions = [said for part in parts.values() for said in part.decisions]
-    splits = {split: Split(part.texts, class_indices(part, names)) for split, part in parts.items()}
-    train, validation, test = splits["train"], splits.get("validation"), splits.get("test")
-    if validation is None:
-        sizes = [len(train) * 8 // 10, len(train) // 10] if test is None else [len(train) * 9 // 10]
-        pieces = divide(train, sizes, seed)
-        decisions.append(
-            f"no validation set given: {len(train):,} texts split "
-            f"{' / '.join(f'{len(piece):,}' for piece in pieces)}, stratified, seed {seed}"
-        )
-        train, validation, test = pieces[0], pieces[1], pieces[2] if test is None else test
-    if len(set(train.labels)) < 2 or not len(validation):
+def _table_of_pairs(data: File) -> Path:
+    path = _existing(data)
+    if format_of(path) is None:
         raise DataError(
-            f"{source}: {len(parts['train'].texts)} texts are too few to split; give more, or a file with --validation"
+            f"{path}: one text file is half a corpus; give the file of the other side too, "
+            "or a table (.csv, .tsv, .jsonl, .parquet)"
         )
-    decisions += _repeated(train, validation)
-    return Corpus(name, names, train, validation, test or EMPTY, source=source, decisions=tuple(decisions))
+    return path
+
+
+def _read_dataset(data: Any, read: Callable[[Table], Part], label: str | None) -> dict[str, Part]:
+    """The splits of a `datasets.Dataset` or `DatasetDict`, known by what both have: nothing here imports `datasets`."""
+    if not isinstance(data.column_names, dict):
+        return {"train": read(_dataset_table(data, "dataset"))}
+    parts: dict[str, Part] = {}
+    for split, name in splits_by_name(data).items():
+        table = _dataset_table(data[name], f"dataset[{name!r}]")
+        labels = next((table.columns[c] for c in ([label] if label else ["label", "labels"]) if c in table.columns), [])
+        if split != "train" and labels and all(value == -1 for value in labels):
+            decision = f"{table.name}: every label is -1, that is secret, so there is no {split} set"
+            parts["train"] = replace(parts["train"], decisions=(*parts["train"].decisions, decision))
+        else:
+            parts[split] = read(table)
+    return parts
+
+
+def _dataset_table(data: Any, name: str) -> Table:
+    if not hasattr(data, "num_rows"):
+        raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
+    if data.num_rows == 0:
+        raise DataError(f"{name} has no rows")
+    classes = {column: tuple(getattr(data.features[column], "names", None) or ()) for column in data.column_names}
+    columns = {column: _class_names(data[column][:], classes[column]) for column in data.column_names}
+    return Table(name, columns, list(range(data.num_rows)), "row", (), classes)
+
+
+def _class_names(values: list[Any], names: tuple[str, ...]) -> list[Any]:
+    return [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
+
+
+def _corpus(name: str, parts: dict[str, Examples], source: str, seed: int | None) -> Corpus:
+    """The corpus of labelled texts; without a seed nothing is split and the only part is the test set."""
+    train = parts["train"]
+    decisions = [decision for part in parts.values() for decision in part.decisions]
+    if seed is None and len(set(train.labels)) == 1:
+        names = train.labels[:1]  # one label is enough where nothing is trained
+    else:
+        names = class_names(train.name, train.labels, len(train.labels), train.classes)
+    splits = {split: Split(part.texts, class_indices(part, names)) for split, part in parts.items()}
+    if seed is None:
+        splits = {"test": splits["train"]}
+    else:
+        splits, made = _three_splits(splits, "texts", "stratified, ", seed)
+        if len(set(splits["train"].labels)) < 2 or not len(splits["validation"]):
+            few = len(train.texts)
+            raise DataError(f"{source}: {few} texts are too few to split; give more, or a file with --validation")
+        decisions += [*made, *_repeated(splits["train"], splits["validation"])]
+    in_order = [splits.get(split, EMPTY) for split in SPLITS]
+    return Corpus(name, names, *in_order, source=source, decisions=tuple(decisions))
 
 
 def _repeated(train: Split, validation: Split) -> list[str]:
     counts = Counter(train.texts)
     again, shared = len(train) - len(counts), sum(text in counts for text in validation.texts)
-    said = [f"{again:,} training texts repeat an earlier one; they are kept"] if again else []
-    return said + ([f"{shared:,} validation texts are also in training; they are kept"] if shared else [])
+    decisions = [f"{again:,} training texts repeat an earlier one; they are kept"] if again else []
+    return decisions + ([f"{shared:,} validation texts are also in training; they are kept"] if shared else [])
 
 
-def _hub_splits(data: Any, text: str | None, label: str | None) -> dict[str, Examples]:
-    if not isinstance(data.column_names, dict):
-        return {"train": hub_split(data, "dataset", text, label)}
-    splits: dict[str, Examples] = {}
-    for split, name in splits_by_name(data).items():
-        if split != "train" and _secret(data[name], label):
-            said = f"dataset[{name!r}]: every label is -1, that is secret, so there is no {split} set"
-            splits["train"] = replace(splits["train"], decisions=(*splits["train"].decisions, said))
-        else:
-            splits[split] = hub_split(data[name], f"dataset[{name!r}]", text, label)
-    return splits
-
-
-def hub_split(data: Any, name: str, text: str | None, label: str | None) -> Examples:
-    """The texts and labels of one `datasets.Dataset`."""
-    if not hasattr(data, "num_rows"):
-        raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
-    if data.num_rows == 0:
-        raise DataError(f"{name} has no rows")
-    columns = {column: _hub_column(data, column) for column in data.column_names}
-    classes = {column: tuple(_class_labels(data, column)) for column in data.column_names}
-    return examples(Table(name, columns, list(range(data.num_rows)), "row", (), classes), text, label)
-
-
-def _hub_column(data: Any, column: str) -> list[Any]:
-    names = _class_labels(data, column)
-    values = data[column][:]
-    return [names[value] if names and isinstance(value, int) and 0 <= value < len(names) else value for value in values]
-
-
-def _class_labels(data: Any, column: str) -> list[str]:
-    return getattr(data.features[column], "names", None) or []
-
-
-def _secret(data: Any, label: str | None) -> bool:
-    """Whether a split's labels are all -1, as the hub marks labels that are kept for a contest."""
-    names = [label] if label else [name for name in ("label", "labels") if name in data.column_names]
-    return bool(names) and names[0] in data.column_names and set(data[names[0]][:]) == {-1}
-
-
-def open_data(
-    data: Any,
-    target: str | Path | None = None,
-    *,
-    task: TaskName | None = None,
-    text: str | None = None,
-    label: str | None = None,
-    validation: str | Path | None = None,
-    test: str | Path | None = None,
-    lower: bool | None = None,
-    seed: int = 0,
-) -> Corpus | ParallelCorpus:
-    """The corpus of that name, in that file (or pair of files), or in that `datasets.Dataset`.
-
-    `text` and `label` name columns; obvious ones are found. In a file of sentence pairs they are the columns of the
-    source and of the target. `task` says which of the two a single file holds: texts unless it says otherwise.
-
-    >>> open_data("copy-vocab").in_words, open_data("keyword").labels
-    (True, ('negative', 'positive'))
-    """
-    if isinstance(data, Corpus | ParallelCorpus):
-        return data
-    if (task or task_of(data, target)) == "translation":
-        return load_parallel(
-            data, target, source_column=text, target_column=label, validation=validation, test=test, seed=seed
-        )
-    if isinstance(data, str) and data in TASKS:
-        return generated_texts(data, seed=seed)
-    return load(data, text=text, label=label, validation=validation, test=test, lower=lower, seed=seed)
-
-
-def describe(name: str) -> dict[str, Any] | None:
-    """What a parallel corpus or a generated task of that name is; nothing for any other name.
-
-    >>> describe("keyword")["task"], describe("sst")
-    ('classification', None)
-    """
-    if name in TASKS:
-        task = TASKS[name]
-        return {
-            "name": name,
-            "title": f"generated: {task.description}",
-            "task": task.kind,
-            "labels": ["negative", "positive"] if task.kind == "classification" else [],
-            "licence": "none needed: generated, seeded, any size",
-            "source": "generated",
-            "here": True,
-        }
-    if name.partition(":")[0] != "multi30k":
-        return None
-    return {
-        "name": name,
-        "title": "Multi30k image captions, German to English (multi30k:en-de for the other direction)",
-        "task": "translation",
-        "labels": [],
-        "licence": multi30k.LICENCE,
-        "source": multi30k.SOURCE,
-        "here": multi30k.is_here(),
-    }
-
-
-def task_of(data: Any, target: str | Path | None = None) -> TaskName:
-    """What kind of study data ask for, from their name or shape alone.
-
-    >>> task_of("multi30k:en-de"), task_of("sst"), task_of("a.de", "a.en")
-    ('translation', 'classification', 'translation')
-    """
-    if target is not None or isinstance(data, ParallelCorpus):
-        return "translation"
-    if isinstance(data, str):
-        if data in TASKS:
-            return TASKS[data].kind
-        return "translation" if data.partition(":")[0] == "multi30k" else "classification"
-    columns = getattr(data, "column_names", ())
-    names = next(iter(columns.values()), ()) if isinstance(columns, dict) else columns
-    return "translation" if "translation" in names else "classification"
-
-
-def is_one_set(data: Any) -> bool:
-    """Whether data are one set of rows, with no splits of their own.
-
-    >>> is_one_set("rotten-tomatoes"), is_one_set(Path("nowhere.csv"))
-    (False, False)
-    """
-    if isinstance(data, str | Path):
-        return valid_path(Path(os.path.expanduser(data)), DataError).is_file()
-    return isinstance(getattr(data, "column_names", None), list)
-
-
-def open_whole(
-    data: Any,
-    target: str | Path | None = None,
-    *,
-    text: str | None = None,
-    label: str | None = None,
-    task: TaskName | None = None,
-) -> Corpus | ParallelCorpus:
-    """All texts of one set, or all sentence pairs of two files or of a table (`task="translation"`), in their order.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "reviews.csv"
-    ...     _ = file.write_text("review,stars\\nso good,1\\nso dull,0\\n")
-    ...     corpus = open_whole(file)
-    >>> len(corpus.train), corpus.test.texts, corpus.labels
-    (0, ('so good', 'so dull'), ('0', '1'))
-    """
-    if not isinstance(data, str | Path):
-        return _texts("dataset", hub_split(data, "dataset", text, label))
-    path = Path(os.path.expanduser(data))
-    if target is not None:
-        found = pairs_of_files(path, Path(os.path.expanduser(target)))
-    elif task == "translation":
-        found = pairs_of_table(read_table(path), text, label)
+def _parallel_corpus(parts: dict[str, Pairs], source: str, seed: int | None) -> ParallelCorpus:
+    """The corpus of sentence pairs; without a seed nothing is split and the only part is the test set."""
+    train = parts["train"]
+    decisions = [decision for part in parts.values() for decision in part.decisions]
+    splits = {split: part.pairs for split, part in parts.items()}
+    if seed is None:
+        splits = {"test": train.pairs}
     else:
-        return _texts(path.name, examples(read_table(path), text, label))
-    pairs = ParallelSplit(found.sources, found.targets)
-    return ParallelCorpus(found.name, NO_PAIRS, NO_PAIRS, pairs, *found.languages, decisions=found.decisions)
+        if "validation" not in parts and len(train.pairs) < 10:
+            few = len(train.pairs)
+            raise DataError(f"{source}: {few} pairs are too few to split; give more, or a validation set of its own")
+        splits, made = _three_splits(splits, "pairs", "", seed)
+        decisions += made
+    in_order = [splits.get(split, NO_PAIRS) for split in SPLITS]
+    return ParallelCorpus(train.name, *in_order, *train.languages, source=source, decisions=tuple(decisions))
 
 
-def _texts(name: str, found: Examples) -> Corpus:
-    """A single label is enough where nothing is to be learned."""
-    names = found.labels[:1] if len(set(found.labels)) == 1 else class_names(found)
-    split = Split(found.texts, class_indices(found, names))
-    return Corpus(name, names, EMPTY, EMPTY, split, decisions=found.decisions)
+def _three_splits(splits: dict[str, S], kind: str, how: str, seed: int) -> tuple[dict[str, S], list[str]]:
+    """The splits, a validation set made where there is none, and the decision that says so."""
+    if "validation" in splits:
+        return splits, []
+    train, test = splits["train"], splits.get("test")
+    made = eighty_ten_ten(train, test, seed)
+    sizes = sizes_of(*made[: 3 if test is None else 2])
+    decision = f"no validation set given: {len(train):,} {kind} split {sizes}, {how}seed {seed}"
+    return dict(zip(SPLITS, made, strict=True)), [decision]

@@ -1,4 +1,4 @@
-"""Words become numbers: the vocabulary, and a corpus encoded with it (snell2021, A.8)."""
+"""Vocabulary, and labelled texts encoded with it (snell2021, A.8)."""
 
 import json
 from collections import Counter
@@ -17,20 +17,6 @@ from heedful.data.ragged import Ragged, as_ids
 from heedful.data.words import UNKNOWN, TokenRules, tokenise
 from heedful.errors import DamagedError, DataError
 from heedful.storage.atomic_files import read_any_json, write_atomically, write_text
-
-__all__ = [
-    "BOS",
-    "EOS",
-    "PAD",
-    "SPECIALS",
-    "UNK",
-    "Encoded",
-    "EncodedSplit",
-    "TokenRules",
-    "Vocabulary",
-    "encode",
-    "tokenise",
-]
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", UNKNOWN, "<bos>", "<eos>")
@@ -67,7 +53,7 @@ class Vocabulary:
         return cls(SPECIALS + tuple(sorted(known, key=lambda word: (-counts[word], word))))
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """The number of each word; `UNK` for one that is not in the vocabulary or is spelt like a special."""
+        """The id of each word; `UNK` for one that is not in the vocabulary or is spelt like a special."""
         index = self._index
         return np.array([index.get(word, UNK) for word in words], dtype=np.int32)
 
@@ -158,9 +144,9 @@ class EncodedSplit:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A corpus as numbers, and what was decided on the way (`decisions`).
+    """An encoded corpus, and what was decided when it was encoded (`decisions`).
 
-    `validation_words` are the words behind the validation ids, the rare ones too, for people to read.
+    `validation_words` are the words behind the validation ids, rare ones included, for display.
     """
 
     vocabulary: Vocabulary
@@ -180,9 +166,9 @@ def encode(
     max_train: int | None = None,
     seed: int = 0,
 ) -> Encoded:
-    """Number the words of a corpus; the vocabulary is that of the training texts used (snell2021, A.8).
+    """Encode a corpus with the vocabulary of its training texts (snell2021, A.8).
 
-    `max_length` counts words without the two ends; a longer text is cut, and the cuts are counted in `decisions`.
+    `max_length` counts words without `<bos>` and `<eos>`; longer texts are cut, and counted in `decisions`.
     `max_train` and `max_validation` take stratified samples under `seed`.
 
     >>> train = Split(("a fine film", "a dull film", "a film"), (1, 0, 0))
@@ -196,9 +182,9 @@ def encode(
         raise DataError(f"max_length and min_count are at least 1, not {max_length} and {min_count}")
     train, validation = sample(corpus.train, max_train, seed), sample(corpus.validation, max_validation, seed)
     decisions = list(corpus.decisions)
-    for name, used, whole in (("train", train, corpus.train), ("validation", validation, corpus.validation)):
-        if len(used) < len(whole):
-            decisions.append(f"{name}: {len(used):,} of {len(whole):,} texts sampled, stratified, seed {seed}")
+    for name, used, every in (("train", train, corpus.train), ("validation", validation, corpus.validation)):
+        if len(used) < len(every):
+            decisions.append(f"{name}: {len(used):,} of {len(every):,} texts sampled, stratified, seed {seed}")
     words = {
         name: _words(name, split, corpus.rules, max_length, decisions)
         for name, split in (("train", train), ("validation", validation), ("test", corpus.test))
@@ -206,9 +192,9 @@ def encode(
     vocabulary = Vocabulary.build(words["train"], min_count)
     return Encoded(
         vocabulary,
-        _numbered(vocabulary, words["train"], train),
-        _numbered(vocabulary, words["validation"], validation),
-        _numbered(vocabulary, words["test"], corpus.test),
+        _encoded(vocabulary, words["train"], train),
+        _encoded(vocabulary, words["validation"], validation),
+        _encoded(vocabulary, words["test"], corpus.test),
         tuple(decisions),
         tuple(tuple(text) for text in words["validation"]),
     )
@@ -225,45 +211,45 @@ def _words(name: str, split: Split, rules: TokenRules, max_length: int, decision
     return [text[:max_length] for text in texts]
 
 
-def _numbered(vocabulary: Vocabulary, texts: list[list[str]], split: Split) -> EncodedSplit:
+def _encoded(vocabulary: Vocabulary, texts: list[list[str]], split: Split) -> EncodedSplit:
     bos, eos = (np.array([end], dtype=np.int32) for end in (BOS, EOS))
     return EncodedSplit.of((np.concatenate((bos, vocabulary.ids(text), eos)) for text in texts), split.labels)
 
 
 @dataclass
-class Frequent:
-    """How often words occurred, for at most `room` words at a time (Misra and Gries 1982, merged part by part).
+class FrequentWords:
+    """Counts of at most `capacity` words at a time (Misra and Gries 1982, merged part by part).
 
-    A count is too low by at most `missed`, which is 0 for as long as the words have room; every word that occurred more
-    often than `missed` is there. Where there is no room left, half the words go, so `missed` never exceeds the number
-    of words read over half the room.
+    A count is too low by at most `missed`, which is 0 as long as all words fit; every word that occurred more often
+    than `missed` is there. When there are more words than `capacity`, half of them are dropped, so `missed` never
+    exceeds the number of words read divided by half the capacity.
 
-    >>> seen = Frequent(room=4)
-    >>> seen.add({"the": 5, "a": 3, "of": 1, "in": 1, "or": 1})
-    >>> seen.counts, seen.missed
+    >>> words = FrequentWords(capacity=4)
+    >>> words.add({"the": 5, "a": 3, "of": 1, "in": 1, "or": 1})
+    >>> words.counts, words.missed
     (Counter({'the': 4, 'a': 2}), 1)
     """
 
-    room: int
+    capacity: int
     counts: Counter[str] = field(default_factory=Counter)
     missed: int = 0
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """More occurrences."""
+        """Add the counts of another part."""
         self.counts.update(counts)
-        if len(self.counts) > self.room:
-            over = sorted(self.counts.values(), reverse=True)[self.room // 2]
-            self.counts = Counter({word: count - over for word, count in self.counts.items() if count > over})
-            self.missed += over
+        if len(self.counts) > self.capacity:
+            dropped = sorted(self.counts.values(), reverse=True)[self.capacity // 2]
+            self.counts = Counter({word: count - dropped for word, count in self.counts.items() if count > dropped})
+            self.missed += dropped
 
-    def vocabulary(self, most: int, min_count: int) -> Vocabulary:
-        """The `most` frequent words that occur `min_count` times or more, the most frequent first, then by spelling.
+    def vocabulary(self, size: int, min_count: int) -> Vocabulary:
+        """The `size` most frequent words that occur `min_count` times or more, by frequency, then by spelling.
 
-        >>> seen = Frequent(room=9)
-        >>> seen.add({"b": 2, "a": 2, "c": 1})
-        >>> seen.vocabulary(most=5, min_count=2).words[4:]
+        >>> words = FrequentWords(capacity=9)
+        >>> words.add({"b": 2, "a": 2, "c": 1})
+        >>> words.vocabulary(size=5, min_count=2).words[4:]
         ('a', 'b')
         """
         known = [w for w, count in self.counts.items() if count + self.missed >= min_count and w not in SPECIALS]
         known.sort(key=lambda word: (-self.counts[word], word))
-        return Vocabulary(SPECIALS + tuple(known[:most]))
+        return Vocabulary(SPECIALS + tuple(known[:size]))

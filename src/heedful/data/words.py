@@ -1,4 +1,4 @@
-"""A text becomes words (snell2021, A.8)."""
+"""Tokeniser: a text becomes words (snell2021, A.8)."""
 
 import re
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import chain
 
 UNKNOWN = "<unk>"
-LONGEST_REMEMBERED = 40
+LONGEST_CACHED = 40
 
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How a text becomes words; the last two are the paper's rules for 20 Newsgroups and AG News (snell2021, A.8)."""
+    """Options of `tokenise`; the last two are the rules for 20 Newsgroups and AG News (snell2021, A.8)."""
 
     lower: bool = True
     integers_to_unknown: bool = False
@@ -33,18 +33,18 @@ def tokenise(text: str, rules: TokenRules = PLAIN) -> list[str]:
     >>> tokenise("Won 4 of 12 at Fenway_Park", TokenRules(integers_to_unknown=True, split_underscores=True))
     ['won', '4', 'of', '<unk>', 'at', 'fenway', 'park']
     """
-    chunks = spaced(text, rules).split()
-    split = _split_once if max(map(len, chunks), default=0) < LONGEST_REMEMBERED else split_chunk
-    words = list(chain.from_iterable(map(split, chunks)))
+    tokens = normalise(text, rules).split()
+    split = _split_cached if max(map(len, tokens), default=0) < LONGEST_CACHED else split_token
+    words = list(chain.from_iterable(map(split, tokens)))
     if rules.integers_to_unknown:
         return [UNKNOWN if len(word) > 1 and _INTEGER.fullmatch(word) else word for word in words]
     return words
 
 
-def spaced(text: str, rules: TokenRules = PLAIN) -> str:
-    """The text as it is before it is cut at its spaces; of many lines as of one.
+def normalise(text: str, rules: TokenRules = PLAIN) -> str:
+    """The text, lower-cased and without line breaks of HTML, before it is split at spaces.
 
-    >>> spaced("One<br />TWO")
+    >>> normalise("One<br />TWO")
     'one two'
     """
     if "<" in text:
@@ -54,21 +54,21 @@ def spaced(text: str, rules: TokenRules = PLAIN) -> str:
     return text.replace("_", " ") if rules.split_underscores else text
 
 
-def split_chunk(chunk: str) -> tuple[str, ...]:
-    """The words of a stretch without spaces.
+def split_token(token: str) -> tuple[str, ...]:
+    """The words of a token, which has no spaces.
 
-    >>> split_chunk("don't")
+    >>> split_token("don't")
     ('do', "n't")
     """
-    if chunk.isascii() and chunk.isalpha():
-        return (chunk,)
-    if "'" in chunk or "’" in chunk:
-        chunk = _CONTRACTION.sub(r" \1", chunk)
-    return tuple(_WORD.findall(chunk))
+    if token.isascii() and token.isalpha():
+        return (token,)
+    if "'" in token or "’" in token:
+        token = _CONTRACTION.sub(r" \1", token)
+    return tuple(_WORD.findall(token))
 
 
-# Words repeat, so most need to be matched only once.
-_split_once = lru_cache(maxsize=1 << 18)(split_chunk)
+# Tokens repeat, so most need to be matched only once.
+_split_cached = lru_cache(maxsize=1 << 18)(split_token)
 
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+(?:,\d\d\d)*")

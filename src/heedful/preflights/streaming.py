@@ -1,8 +1,7 @@
-"""Preflight of a file larger than memory: read twice, counted chunk by chunk, the parts merged.
+"""Preflight of files larger than memory: read twice, counted in chunks, the counts merged.
 
-The first reading finds the words to keep, the second counts them exactly. Memory is bounded by the words kept and the
-lengths of sentences, whatever the size of the corpus; the counts are whole numbers, so they do not depend on how the
-work was divided.
+The first pass finds the words to keep, the second counts them exactly. Memory is bounded by the words kept and the
+lengths of sentences, whatever the size of the corpus; counts are whole numbers, so they do not depend on the chunks.
 """
 
 from collections import Counter
@@ -13,30 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.files.chunks import ROWS, QuoteError, Streamed, chunks
-from heedful.data.files.columns import order_classes, settle
-from heedful.data.files.tables import format_of
-from heedful.data.parallel import left_out
+from heedful.data.files.chunks import ROWS, FileStream, chunks
+from heedful.data.files.columns import class_names, label_names, left_out
+from heedful.data.files.tables import QuoteError, format_of, unquoted_decision
 from heedful.data.ragged import as_ids
-from heedful.data.vocabulary import SPECIALS, Frequent, Vocabulary
+from heedful.data.vocabulary import SPECIALS, FrequentWords
 from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError
 from heedful.execution.parallel_map import Place, parallel_map
 from heedful.execution.worker import OnEvent
 from heedful.models.lexicon import MOST, Cells, CountTable, Tally, table_of, together_of
-from heedful.preflights.chunk_counts import CountingPlan, CountSample, Left, Seen, count, see
+from heedful.preflights.chunk_counts import CountingPlan, CountSample, LeftOut, WordCounts, count_pairs, count_words
 from heedful.preflights.information import PERMUTATIONS, informativeness
 from heedful.preflights.preflight import MAX_LENGTH, Preflight, assemble, enough, most_frequent, rank, wordless
 
 MAX_TYPES = 2000  # words kept on each side
-TRACKED = 256  # of the most frequent outputs, whose words are counted
-ROOM = 1_000_000  # words held while the most frequent are looked for
-MOST_LABELS = 10_000  # spellings of labels, before they are judged
+TRACKED = 256  # most frequent outputs, whose words are counted
+CAPACITY = 1_000_000  # words counted at a time while the most frequent are found
+MAX_LABELS = 10_000  # distinct labels before it is clear that they are not classes
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a file is streamed: what is kept, in how large chunks, by how many workers, and where."""
+    """Settings of a streamed preflight: what is kept, the rows of a chunk, the workers and where they run."""
 
     max_types: int = MAX_TYPES
     min_count: int = 3
@@ -56,8 +54,8 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """Everything counted in a corpus, with the words kept (`names`) and the outputs, which are words or labels."""
+class CorpusCounts:
+    """All counts of a corpus, the words kept (`names`) and the outputs, which are words or labels."""
 
     table: CountTable
     together: Cells
@@ -72,25 +70,25 @@ class Counted:
 
 
 def run_streamed(
-    of: Streamed,
+    stream: FileStream,
     settings: Settings,
     *,
     permutations: int = PERMUTATIONS,
     words: int = 10,
     on_progress: OnEvent = lambda line: None,
 ) -> Preflight:
-    """What `run_preflight` says, of files of any size. All their rows are counted: nothing is held out.
+    """The preflight of files of any size. All rows are counted: nothing is held out.
 
-    The verdict rests on a sample of pairs, drawn under the seed, as that of `run_preflight` does (on all, if they are
-    few). Outputs shown are the 20 that stand in most texts, among the 256 words that occur most.
+    As in `run_preflight`, the verdict rests on a sample of pairs drawn under the seed (on all, if they are few). The
+    outputs shown are the 20 that occur in most texts, among the 256 most frequent words.
     """
-    counted = count_streamed(of, settings, on_progress=on_progress)
-    sample, translating = counted.sample, of.task == "translation"
+    counted = count_streamed(stream, settings, on_progress=on_progress)
+    sample, translating = counted.sample, stream.task == "translation"
     statistics = informativeness(sample.sources, sample.targets, permutations=permutations, seed=settings.seed)
     C = counted.table.matrix()
     n_i, n_o = counted.n_i.astype(np.float64), counted.n_o.astype(np.float64)
     chosen = most_frequent(n_o[: counted.tracked]) if translating else np.arange(len(counted.outputs))
-    found = rank(
+    telling = rank(
         counted.pairs,
         n_i,
         n_o,
@@ -101,38 +99,38 @@ def run_streamed(
         top=words + len(SPECIALS),
     )
     names = counted.names, counted.outputs
-    said = assemble(of.name, translating, statistics, C, found, *names, words, counted.decisions)
-    return replace(said, statistics=replace(said.statistics, pairs=counted.pairs))
+    result = assemble(stream.name, translating, statistics, C, telling, *names, words, counted.decisions)
+    return replace(result, statistics=replace(result.statistics, pairs=counted.pairs))
 
 
-def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnEvent = lambda line: None) -> Counted:
-    """The count table and what else preflight needs, from two readings of the files."""
+def count_streamed(stream: FileStream, settings: Settings, *, on_progress: OnEvent = lambda line: None) -> CorpusCounts:
+    """The count table and what else a preflight needs, from two passes over the files."""
     rules = TokenRules(lower=settings.lower)
     try:
-        seen = _see(of, settings, rules, on_progress)
+        seen = _count_words(stream, settings, rules, on_progress)
     except QuoteError:
-        if format_of(of.path) != ".tsv" or not of.quoted:
+        if format_of(stream.path) != ".tsv" or not stream.quoted:
             raise
-        of = replace(of, quoted=False)
-        seen = _see(of, settings, rules, on_progress)
-    plan, outputs = _plan(of, settings, rules, seen)
+        stream = replace(stream, quoted=False)
+        seen = _count_words(stream, settings, rules, on_progress)
+    plan, outputs = _plan(stream, settings, rules, seen)
     assert plan.source is not None
     table, together = Tally(), Tally()
     n_i, n_o = np.zeros(len(plan.source), np.int64), np.zeros(len(outputs), np.int64)
     nothing = as_ids([])
     sample = CountSample(np.empty(0, np.uint64), np.empty(0, np.int64), nothing, nothing)
-    pairs, silent = 0, Left()
-    report = _reporter(of, "counting", on_progress)
-    for chunk, part in parallel_map(count, plan, chunks(of, settings.rows), **_workers(settings)):
+    pairs, without_words = 0, LeftOut()
+    report = _reporter(stream, "counting", on_progress)
+    for chunk, part in parallel_map(count_pairs, plan, chunks(stream, settings.rows), **_workers(settings)):
         table.add(part.table)
         together.add(part.together)
         n_i += part.n_i
         n_o += part.n_o
-        pairs, silent, sample = pairs + part.pairs, silent + part.wordless, sample + part.sample
+        pairs, without_words, sample = pairs + part.pairs, without_words + part.wordless, sample + part.sample
         report(chunk.done)
     on_progress({"model": "counting", "done": True})
-    enough(of.name, pairs)
-    return Counted(
+    enough(stream.name, pairs)
+    return CorpusCounts(
         table=table_of(table.cells(), len(plan.source), len(outputs)),
         together=together.cells(),
         n_i=n_i,
@@ -142,32 +140,32 @@ def count_streamed(of: Streamed, settings: Settings, *, on_progress: OnEvent = l
         names=plan.source.words,
         outputs=outputs,
         tracked=plan.tracked,
-        decisions=(*_decisions(of, seen, plan, settings), *wordless(of.name, silent.count)),
+        decisions=(*_decisions(stream, seen, plan, settings), *wordless(stream.name, without_words.count)),
     )
 
 
 @dataclass
-class _Seen:
-    """What the first reading found."""
+class _FirstPass:
+    """The counts of the first pass, merged."""
 
-    first: Frequent
-    second: Frequent
+    first: FrequentWords
+    second: FrequentWords
     labels: Counter[str]
     rows: int = 0
     cut: int = 0
-    empty: Left = field(default_factory=Left)
-    numerical: Left = field(default_factory=Left)
+    empty: LeftOut = field(default_factory=LeftOut)
+    numerical: LeftOut = field(default_factory=LeftOut)
 
-    def add(self, part: Seen, of: Streamed) -> None:
+    def add(self, part: WordCounts, stream: FileStream) -> None:
         self.first.add(part.first)
-        if of.task == "translation":
+        if stream.task == "translation":
             self.second.add(part.second)
         else:
             self.labels.update(part.second)
-            if len(self.labels) > MOST_LABELS:
+            if len(self.labels) > MAX_LABELS:
                 raise DataError(
-                    f"{of.path}: column {of.second!r} has more than {MOST_LABELS:,} distinct labels, which looks like "
-                    "a regression or ID column; name a column of classes with --label"
+                    f"{stream.path}: column {stream.label!r} has more than {MAX_LABELS:,} distinct labels, "
+                    "which looks like a regression or ID column; name a column of classes with --label"
                 )
         self.rows += part.rows
         self.cut += part.cut
@@ -175,72 +173,70 @@ class _Seen:
         self.numerical += part.numerical
 
 
-def _see(of: Streamed, settings: Settings, rules: TokenRules, on_progress: OnEvent) -> _Seen:
-    room = max(ROOM, 2 * settings.max_types)
-    seen = _Seen(Frequent(room), Frequent(room), Counter())
-    report = _reporter(of, "reading words", on_progress)
-    for chunk, part in parallel_map(see, CountingPlan(rules), chunks(of, settings.rows), **_workers(settings)):
-        seen.add(part, of)
+def _count_words(stream: FileStream, settings: Settings, rules: TokenRules, on_progress: OnEvent) -> _FirstPass:
+    capacity = max(CAPACITY, 2 * settings.max_types)
+    seen = _FirstPass(FrequentWords(capacity), FrequentWords(capacity), Counter())
+    report = _reporter(stream, "reading words", on_progress)
+    for chunk, part in parallel_map(
+        count_words, CountingPlan(rules), chunks(stream, settings.rows), **_workers(settings)
+    ):
+        seen.add(part, stream)
         report(chunk.done)
     on_progress({"model": "reading words", "done": True})
     if seen.rows == 0:
-        what = "pair with words on both sides" if of.task == "translation" else "row with a text"
-        raise DataError(f"{of.path}: there is no {what}; is it the right file, and are these the right columns?")
+        what = "pair with words on both sides" if stream.task == "translation" else "row with a text"
+        raise DataError(f"{stream.path}: there is no {what}; is it the right file, and are these the right columns?")
     return seen
 
 
-def _plan(of: Streamed, settings: Settings, rules: TokenRules, seen: _Seen) -> tuple[CountingPlan, tuple[str, ...]]:
+def _plan(
+    stream: FileStream, settings: Settings, rules: TokenRules, seen: _FirstPass
+) -> tuple[CountingPlan, tuple[str, ...]]:
     source = seen.first.vocabulary(settings.max_types, settings.min_count)
-    if of.task == "translation":
+    if stream.task == "translation":
         target = seen.second.vocabulary(settings.max_types, settings.min_count)
         return CountingPlan(rules, source, target, tracked=TRACKED + len(SPECIALS), seed=settings.seed), target.words
-    called = settle(str(of.path), of.second, seen.labels)
-    outputs = order_classes(str(of.path), set(called.values()), seen.rows)
-    labels = {raw: outputs.index(name) for raw, name in called.items()}
+    place = str(stream.path)
+    names = label_names(stream.label, dict.fromkeys(seen.labels, place))
+    outputs = class_names(place, names.values(), seen.rows)
+    labels = {label: outputs.index(name) for label, name in names.items()}
     return CountingPlan(rules, source, labels=labels, tracked=len(outputs), seed=settings.seed), outputs
 
 
-def _decisions(of: Streamed, seen: _Seen, plan: CountingPlan, settings: Settings) -> tuple[str, ...]:
-    place, said = str(of.path), []
-    if not of.quoted:
-        said.append(f"{place}: quotes do not pair up, so they are taken as part of the text")
-    if of.first:
-        said.append(f"{place}: from column {of.first!r} and column {of.second!r}")
-    if of.task == "translation":
-        for left, what in ((seen.empty, "with an empty side"), (seen.numerical, "of numbers alone")):
-            if left.count:
-                said.append(left_out(of.name, left.count, left.first, of.unit, what))
+def _decisions(stream: FileStream, seen: _FirstPass, plan: CountingPlan, settings: Settings) -> tuple[str, ...]:
+    place = str(stream.path)
+    decisions = [] if stream.quoted else [unquoted_decision(stream.path)]
+    if stream.text:
+        decisions.append(f"{place}: from column {stream.text!r} and column {stream.label!r}")
+    if stream.task == "translation":
+        empty = stream.name, seen.empty, "pair", "with an empty side"
     else:
-        if seen.empty.count:
-            named = ", ".join(map(str, seen.empty.first)) + (", …" if seen.empty.count > len(seen.empty.first) else "")
-            said.append(f"{place}: {seen.empty.count:,} rows with an empty text left out ({of.unit}s {named})")
-        if seen.cut:
-            said.append(f"{seen.cut:,} of {seen.rows:,} texts cut to {MAX_LENGTH:,} words")
-    said.append(f"streamed: all {seen.rows:,} rows counted, none held out")
-    for side, found, kept in (("source", seen.first, plan.source), ("target", seen.second, plan.target)):
+        empty = place, seen.empty, "row", "with an empty text"
+    for name, rows, what, why in (empty, (stream.name, seen.numerical, "pair", "of numbers alone")):
+        if rows.count:
+            decisions.append(left_out(name, rows.count, rows.first, stream.unit, what, why))
+    if seen.cut:
+        decisions.append(f"{seen.cut:,} of {seen.rows:,} texts cut to {MAX_LENGTH:,} words")
+    decisions.append(f"streamed: all {seen.rows:,} rows counted, none held out")
+    for side, words, kept in (("source", seen.first, plan.source), ("target", seen.second, plan.target)):
         if kept is not None:
-            said += _kept(side, found, kept, settings)
-    return tuple(said)
-
-
-def _kept(side: str, found: Frequent, kept: Vocabulary, settings: Settings) -> list[str]:
-    size, known = len(kept) - len(SPECIALS), len(found.counts)
-    said = []
-    if size == settings.max_types < known:
-        said.append(f"the {size:,} most frequent {side} words kept, the others counted as one (--max-types)")
-    if found.missed:
-        said.append(f"a {side} word is sure to have been considered if it occurs more than {found.missed:,} times")
-    return said
+            size = len(kept) - len(SPECIALS)
+            if size == settings.max_types < len(words.counts):
+                decisions.append(
+                    f"the {size:,} most frequent {side} words kept, the others counted as one (--max-types)"
+                )
+            if words.missed:
+                decisions.append(f"every {side} word that occurs more than {words.missed:,} times was considered")
+    return tuple(decisions)
 
 
 def _workers(settings: Settings) -> dict[str, Any]:
     return {"jobs": settings.jobs, "on": settings.on, "address": settings.address}
 
 
-def _reporter(of: Streamed, stage: str, on_progress: OnEvent) -> Callable[[int], None]:
-    """Progress in megabytes; a packed file tells only roughly how much is left."""
-    packed = 4 if of.path.suffix.lower() == ".gz" else 1
-    total = max(1, of.size * packed >> 20)
+def _reporter(stream: FileStream, stage: str, on_progress: OnEvent) -> Callable[[int], None]:
+    """Progress in megabytes; of a packed file the total is an estimate."""
+    total = max(1, stream.bytes >> 20)
     on_progress({"model": stage, "step": 0, "steps": total})
 
     def report(done: int) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import StudyConfig, study_preset
-from heedful.data.catalog import CATALOG
-from heedful.data.synthetic.tasks import TASKS
+from heedful.data.catalog import is_named
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
@@ -232,8 +231,7 @@ def rerun(run: RunDirectory) -> tuple[str | None, str]:
     config = run.config()
     if made_by := run.manifest().command:
         return made_by, "The command that made this study. It goes on from what its folder already holds."
-    named = config.data in CATALOG or config.data in TASKS or config.data.partition(":")[0] == "multi30k"
-    if not named and not Path(config.data).suffix:
+    if not is_named(config.data) and not Path(config.data).suffix:
         return None, "The texts of this study were handed over from Python, so no command can name them."
     command = _command(config)
     if command is None:

@@ -137,7 +137,6 @@ class ModelDirectory:
 
 
 ModelKind = Literal["standard", "uniform", "attention-only", "proxy", "logistic", "lexicon"]
-SPLITS = ("train", "validation", "test")
 _MODELS: dict[str, tuple[ModelKind, ...]] = {  # by task: those trained with every seed, and the one that only counts
     "classification": ("standard", "uniform", "attention-only", "proxy", "logistic"),
     "translation": ("standard", "uniform", "proxy", "lexicon"),

@@ -7,6 +7,7 @@ import torch
 
 from heedful.config import AttentionMode, StudyConfig, TrainConfig
 from heedful.data.batching import evaluation_batches, training_batches
+from heedful.data.corpus import SPLITS
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
@@ -14,7 +15,7 @@ from heedful.metrics.bleu import corpus_bleu
 from heedful.models.lexicon import ibm_model_1
 from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator, translate
-from heedful.studies.run_directory import SPLITS, RunDirectory, sample_indices
+from heedful.studies.run_directory import RunDirectory, sample_indices
 from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 

@@ -100,8 +100,8 @@ def test_labels_become_names(labels, names):
 
 
 def test_classes_in_order():
-    assert class_names(labelled("10", "9", "-1")) == ("-1", "9", "10")
-    assert class_names(labelled("b", "a", "10")) == ("10", "a", "b")
+    assert class_names("a.csv", ["10", "9", "-1"], 3) == ("-1", "9", "10")
+    assert class_names("a.csv", ["b", "a", "10"], 3) == ("10", "a", "b")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_classes_in_order():
 )
 def test_labels_that_are_no_classes(labels, message):
     with pytest.raises(DataError, match=message):
-        class_names(labelled(*labels))
+        class_names("a.csv", labels, len(labels))
 
 
 def test_a_label_never_seen_in_training():

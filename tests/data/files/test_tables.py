@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heedful.data.files import text_files as lines
+from heedful.data.files import text_files
 from heedful.data.files.tables import SUFFIXES, format_of, read_table
-from heedful.data.loading import load
+from heedful.data.loading import open_data
 from heedful.errors import DataError, HeedfulError
 
 CSV = "text,label\ngood,1\nbad,0\n"
@@ -124,7 +124,7 @@ def test_two_columns_of_one_name_in_parquet(tmp_path):
 
 
 def test_more_than_is_read_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LARGEST", 20)
+    monkeypatch.setattr(text_files, "MAX_WHOLE", 20)
     with pytest.raises(DataError, match=r"a\.csv: more than .* GiB, .* heedful preflight --stream"):
         read_table(written(tmp_path, "a.csv", CSV))
 
@@ -156,14 +156,14 @@ pieces = st.sampled_from(
 def test_arbitrary_bytes_are_read_or_refused(folder, suffix, content):
     path = written(folder, f"any{suffix}", gzip.compress(content) if suffix.endswith("gz") else content)
     with suppress(HeedfulError):
-        load(path)
+        open_data(path)
 
 
 @given(content=st.one_of(st.binary(max_size=50), st.lists(pieces, max_size=20).map(b"".join)))
 def test_every_error_is_one_printable_line(folder, content):
     # A header of one column never makes a corpus.
     with pytest.raises(HeedfulError) as caught:
-        load(written(folder, "one.csv", content.replace(b",", b"").replace(b";", b"").replace(b"\t", b"")))
+        open_data(written(folder, "one.csv", content.replace(b",", b"").replace(b";", b"").replace(b"\t", b"")))
     assert str(caught.value).isprintable()
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from heedful.data.corpora.entry import CatalogEntry, HubSource, Parts, as_split, distinct, files, read_whole
-from heedful.data.corpus import EMPTY
+from heedful.data.corpus import EMPTY, Split
 from heedful.data.words import TokenRules
 
 
-def ag_news(root: Path) -> Parts:
+def ag_news(root: Path) -> Parts[Split]:
     """World and business: the full training set if it was fetched, else the sample of 10,000 by its column `gt`."""
     folder = root / "ag_news"
     decisions = ["the news feed's entities and tags are undone"]

@@ -10,18 +10,19 @@ from heedful.data.corpora.entry import (
     Parts,
     as_split,
     distinct,
-    eighty_ten_ten,
     files,
     not_empty,
     read_whole,
+    split_in_three,
 )
+from heedful.data.corpus import Split
 from heedful.data.words import tokenise
 
 DOMAINS = ("books", "dvd", "electronics", "kitchen_&_housewares")
 LONGEST_REVIEW = 400
 
 
-def amazon(root: Path) -> Parts:
+def amazon(root: Path) -> Parts[Split]:
     """Four domains of product reviews of fewer than 400 words (snell2021, A.5), split 80/10/10."""
     decisions: list[str] = []
     pairs = [
@@ -33,7 +34,7 @@ def amazon(root: Path) -> Parts:
     found = distinct(not_empty(pairs, "all", decisions), decisions)
     short = [(text, label) for text, label in found if len(tokenise(text)) < LONGEST_REVIEW]
     decisions.append(f"{len(found) - len(short):,} reviews of {LONGEST_REVIEW} words or more dropped")
-    return eighty_ten_ten(as_split(short), decisions)
+    return split_in_three(as_split(short), decisions)
 
 
 _TAGGED = re.compile(r"<review_text>(.*?)</review_text>", re.DOTALL)

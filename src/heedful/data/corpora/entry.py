@@ -1,4 +1,4 @@
-"""What is known of a named corpus: its facts, its files with their checksums, and what reads them."""
+"""An entry of the catalog: the facts of a corpus, its files with checksums, and the function that reads them."""
 
 import gzip
 import json
@@ -6,22 +6,26 @@ import lzma
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
-from heedful.data.corpus import EMPTY, Split, divide
+from heedful.config import TaskName
+from heedful.data.corpus import S, Split, eighty_ten_ten, sizes_of
+from heedful.data.parallel import ParallelSplit
 from heedful.data.words import PLAIN, TokenRules
 
 POLARITY = ("negative", "positive")
 FILM_SENTIMENT = "sentiment of a film review"
+SEED = 0
+LabelledTexts = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The three splits of a corpus and what was decided on the way."""
+class Parts(Generic[S]):
+    """The three splits of a corpus and what was decided when they were read."""
 
-    train: Split
-    validation: Split
-    test: Split = EMPTY
+    train: S
+    validation: S
+    test: S
     decisions: tuple[str, ...] = ()
 
 
@@ -44,7 +48,11 @@ class HubSource:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """A named corpus; `published_as` is its row in snell2021's tables, `package` the installed package it lies in."""
+    """A named corpus: labelled texts or, where `languages` are given, sentence pairs from the first into the second.
+
+    `task` describes what is predicted; `published_as` is its row in snell2021's tables, `package` the installed package
+    that holds its files.
+    """
 
     name: str
     title: str
@@ -53,19 +61,29 @@ class CatalogEntry:
     licence: str
     source: str
     files: tuple[File, ...]
-    read: Callable[[Path], Parts]
+    read: Callable[[Path], Parts[Split]] | Callable[[Path], Parts[ParallelSplit]]
     rules: TokenRules = PLAIN
     published_as: str | None = None
     package: str | None = None
     hub: HubSource | None = None
+    languages: tuple[str, str] | None = None
+
+    @property
+    def kind(self) -> TaskName:
+        """Whether its models classify or translate."""
+        return "translation" if self.languages else "classification"
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions of a parallel corpus, its own first; `name:direction` opens it in one of them."""
+        if self.languages is None:
+            return ()
+        source, target = self.languages
+        return f"{source}-{target}", f"{target}-{source}"
 
     @property
     def folder(self) -> str:
-        """The folder of the mirror (or package) that holds the files.
-
-        >>> CatalogEntry("a", "A", "", (), "", "", (File("sst/train", "", 0),), lambda root: Parts(EMPTY, EMPTY)).folder
-        'sst'
-        """
+        """The folder of the mirror (or package) that holds the files."""
         return self.files[0].path.split("/")[0]
 
 
@@ -79,12 +97,8 @@ def files(folder: str, listing: str) -> tuple[File, ...]:
     return tuple(File(f"{folder}/{path}", digest, int(size)) for digest, size, path in rows)
 
 
-SEED = 0
-LabelledTexts = list[tuple[str, int]]
-
-
 def read_whole(path: Path) -> str:
-    """The whole of a file, unpacked; its checksum has been seen to be right."""
+    """The content of a file, unpacked; its checksum has been verified."""
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
@@ -105,17 +119,17 @@ def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def distinct(pairs: LabelledTexts, decisions: list[str]) -> LabelledTexts:
-    """Each text once, with its first label; how many repeat is said in `decisions`."""
-    found = dict[str, int]()
+    """Each text once, with its first label; the number of repetitions is added to `decisions`."""
+    labels = dict[str, int]()
     for text, label in pairs:
-        found.setdefault(text, label)
-    if len(found) < len(pairs):
-        decisions.append(f"{len(pairs) - len(found):,} texts that repeat an earlier one dropped")
-    return list(found.items())
+        labels.setdefault(text, label)
+    if len(labels) < len(pairs):
+        decisions.append(f"{len(pairs) - len(labels):,} texts that repeat an earlier one dropped")
+    return list(labels.items())
 
 
 def not_empty(pairs: LabelledTexts, part: str, decisions: list[str]) -> LabelledTexts:
-    """The texts that have anything in them; how many have not is said in `decisions`."""
+    """The texts that are not blank; the number of blank ones is added to `decisions`."""
     kept = [(text, label) for text, label in pairs if text.strip()]
     if len(kept) < len(pairs):
         decisions.append(f"{part}: {len(pairs) - len(kept):,} texts with nothing left dropped")
@@ -127,13 +141,12 @@ def as_split(pairs: LabelledTexts) -> Split:
     return Split(tuple(text for text, _ in pairs), tuple(label for _, label in pairs))
 
 
-def eighty_ten_ten(whole: Split, decisions: list[str]) -> Parts:
-    """A corpus that comes in one piece, divided under a seed."""
-    train, validation, test = divide(whole, [len(whole) * 8 // 10, len(whole) // 10], SEED)
-    return Parts(train, validation, test, (*decisions, parted(train, validation, test)))
+def split_in_three(texts: Split, decisions: list[str]) -> Parts[Split]:
+    """80/10/10 parts of a corpus that has no splits of its own."""
+    parts = eighty_ten_ten(texts, None, SEED)
+    return Parts(*parts, (*decisions, split_decision(*parts)))
 
 
-def parted(*parts: Split) -> str:
-    """How a corpus was divided, in words."""
-    sizes = " / ".join(f"{len(part):,}" for part in parts)
-    return f"{sum(map(len, parts)):,} texts split {sizes}, stratified, seed {SEED}"
+def split_decision(*parts: Split) -> str:
+    """The decision that says how a corpus was split."""
+    return f"{sum(map(len, parts)):,} texts split {sizes_of(*parts)}, stratified, seed {SEED}"

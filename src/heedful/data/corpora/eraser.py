@@ -82,7 +82,7 @@ def read_marked(folder: Path, part: str) -> Marked:
     return Marked(texts, labels, spans, ids)
 
 
-def eraser_movies(root: Path) -> Parts:
+def eraser_movies(root: Path) -> Parts[Split]:
     """The film reviews of ERASER. The validation texts stand in the training file too, and are taken out of it."""
     train, validation, test = (read_marked(root / "eraser_movies", part) for part in PARTS)
     known = set(validation.ids)

@@ -14,12 +14,12 @@ from heedful.data.corpora.entry import (
     files,
     read_lines,
 )
-from heedful.data.corpus import divide
+from heedful.data.corpus import Split, divide
 
 LARGEST_VALIDATION = 4000
 
 
-def imdb(root: Path) -> Parts:
+def imdb(root: Path) -> Parts[Split]:
     """Maas et al.'s 25,000 and 25,000; at most 4,000 of the test set validate (snell2021, A.8), the rest stay test."""
     train, test = (as_split(_imdb_rows(root / "imdb" / f"{part}.tsv.xz")) for part in ("train", "test"))
     validation, rest = divide(test, [LARGEST_VALIDATION], SEED)

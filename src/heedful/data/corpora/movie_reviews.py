@@ -13,22 +13,23 @@ from heedful.data.corpora.entry import (
     Parts,
     as_split,
     distinct,
-    eighty_ten_ten,
     files,
     read_whole,
+    split_in_three,
 )
+from heedful.data.corpus import Split
 
 
-def movie_reviews(source: str) -> Callable[[Path], Parts]:
+def movie_reviews(source: str) -> Callable[[Path], Parts[Split]]:
     """A reader of one source's part of the package's table, split 80/10/10."""
 
-    def read(root: Path) -> Parts:
+    def read(root: Path) -> Parts[Split]:
         path = root / "data" / "combined_movie_reviews.csv"
         rows = csv.DictReader(io.StringIO(read_whole(path), newline=""))
         pairs: LabelledTexts = [(row["text"], int(row["label"])) for row in rows if row["source"] == source]
         decisions: list[str] = []
         whole = as_split(distinct(pairs, decisions))
-        return eighty_ten_ten(whole, decisions)
+        return split_in_three(whole, decisions)
 
     return read
 

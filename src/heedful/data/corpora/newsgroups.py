@@ -14,14 +14,14 @@ from heedful.data.corpora.entry import (
     not_empty,
     read_jsonl,
 )
-from heedful.data.corpus import EMPTY
+from heedful.data.corpus import EMPTY, Split
 from heedful.data.words import TokenRules
 
 
-def newsgroups(*groups: str) -> Callable[[Path], Parts]:
+def newsgroups(*groups: str) -> Callable[[Path], Parts[Split]]:
     """A reader of some groups of the by-date split; the test set validates, as in the paper (snell2021, Table 9)."""
 
-    def read(root: Path) -> Parts:
+    def read(root: Path) -> Parts[Split]:
         decisions: list[str] = []
         splits = []
         for part in ("train", "test"):

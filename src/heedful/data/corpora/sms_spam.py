@@ -11,20 +11,20 @@ from heedful.data.corpora.entry import (
     as_split,
     distinct,
     files,
-    parted,
     read_whole,
+    split_decision,
 )
-from heedful.data.corpus import divide
+from heedful.data.corpus import Split, divide
 
 
-def sms_spam(root: Path) -> Parts:
+def sms_spam(root: Path) -> Parts[Split]:
     """3,500 training messages as in the paper (snell2021, A.9); the rest are halved into validation and test."""
     names = {"ham": 0, "spam": 1}
     lines = (line.split("\t", 1) for line in read_whole(root / "sms_spam" / "sms.tsv").split("\n") if line)
     decisions: list[str] = []
     whole = as_split(distinct([(html.unescape(text), names[name]) for name, text in lines], decisions))
     train, validation, test = divide(whole, [3500, (len(whole) - 3500) // 2], SEED)
-    return Parts(train, validation, test, (*decisions, parted(train, validation, test)))
+    return Parts(train, validation, test, (*decisions, split_decision(train, validation, test)))
 
 
 _SMS_SPAM = files(

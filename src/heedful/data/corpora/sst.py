@@ -14,12 +14,13 @@ from heedful.data.corpora.entry import (
     files,
     read_lines,
 )
+from heedful.data.corpus import Split
 
 
-def sst(kind: str) -> Callable[[Path], Parts]:
+def sst(kind: str) -> Callable[[Path], Parts[Split]]:
     """A reader of `stsa.<kind>.*`: a label, a space, a sentence on each line."""
 
-    def read(root: Path) -> Parts:
+    def read(root: Path) -> Parts[Split]:
         train, validation, test = (
             as_split(_labelled_lines(root / "sst" / f"stsa.{kind}.{part}")) for part in ("train", "dev", "test")
         )

@@ -1,27 +1,30 @@
-"""A user's file becomes a table whose every row knows its line."""
+"""Tables from CSV, TSV, JSONL and Parquet files; every row knows its line.
+
+A table is its chunks: `records` and `objects` read files of any size in bounded memory; `read_table` joins them.
+"""
 
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.data.files.text_files import read_text, reason, regular
+from heedful.data.files.text_files import MAX_LINE, MAX_WHOLE, Block, blocks, reason, regular, split_lines
 from heedful.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-MOST_CELLS = 10**8  # of a table of JSON objects, whose keys may come and go
+MAX_CELLS = 10**8  # of a table of JSON objects, whose keys may vary
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length. Row i stands at line `lines[i]` of `name`; a binary file counts rows (`unit`).
+    """Columns of equal length. Row i is at line `lines[i]` of the file `name` (in a binary file, `unit` is "row").
 
     `classes` are the class names of a column that has them in an order of its own.
     """
@@ -34,7 +37,7 @@ class Table:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def where(self, i: int) -> str:
-        """The place of row i, as every error names it.
+        """The place of row i, for errors.
 
         >>> Table("reviews.csv", {"text": ["good"]}, [2]).where(0)
         'reviews.csv:2'
@@ -58,16 +61,18 @@ def read_table(path: Path) -> Table:
         raise DataError(f"{path}: {path.suffix or 'no suffix'} is not a format read here; use {', '.join(SUFFIXES)}")
     if kind == ".parquet":
         return _parquet(path)
-    text = read_text(path)
-    if not text.strip():
-        raise DataError(f"{path}: the file is empty; it needs a text and a label in each row")
     if kind == ".jsonl":
-        return _jsonl(path, text)
-    return _csv(path, text) if kind == ".csv" else _tsv(path, text)
+        return _jsonl(path)
+    try:
+        return _delimited(path, quoted=True)
+    except QuoteError:
+        if kind == ".csv":
+            raise
+        return _delimited(path, quoted=False)
 
 
 def format_of(path: Path) -> str | None:
-    """The suffix that says how a file is read, compressed or not; None if none of ours.
+    """The suffix that decides how a file is read, without `.gz`; None for other formats.
 
     >>> format_of(Path("reviews.TSV.gz")), format_of(Path("reviews.docx"))
     ('.tsv', None)
@@ -80,7 +85,7 @@ def format_of(path: Path) -> str | None:
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it: on one line, and not at length.
+    """A value for an error message: on one line, at most 40 characters.
 
     >>> shown("a\\nb"), shown("x" * 100)
     ("'a\\\\nb'", "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…")
@@ -90,7 +95,7 @@ def shown(value: Any) -> str:
 
 
 def listed(values: Sequence[Any]) -> str:
-    """Values as an error lists them.
+    """Values for an error message, at most 20 of them.
 
     >>> listed(["text", "label"])
     "'text', 'label'"
@@ -98,81 +103,101 @@ def listed(values: Sequence[Any]) -> str:
     return ", ".join(map(shown, values[:20])) + (", …" if len(values) > 20 else "")
 
 
-def _csv(path: Path, text: str) -> Table:
-    header = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = next((mark for mark in ",;\t" if mark in header), ",")
-    return _delimited(path, _records(path, text, delimiter, csv.QUOTE_MINIMAL))
+class QuoteError(DataError):
+    """Quotes in a CSV or TSV file that are not closed, or stand within a field."""
 
 
-def _tsv(path: Path, text: str) -> Table:
+def records(path: Path, *, quoted: bool = True, whole: bool = False) -> Generator[tuple[int, list[str]], None, None]:
+    """The column names of a CSV or TSV file, then each row that is not blank, with the line on which it begins.
+
+    quoted: whether quotes enclose fields. whole: as for `text_files.blocks`.
+    """
+    limit = csv.field_size_limit(MAX_WHOLE if whole else MAX_LINE)
     try:
-        return _delimited(path, _records(path, text, "\t", csv.QUOTE_MINIMAL))
-    except _QuoteError:
-        said = f"{path}: quotes do not pair up, so they are taken as part of the text"
-        return _delimited(path, _records(path, text, "\t", csv.QUOTE_NONE), decisions=(said,))
-
-
-class _QuoteError(DataError):
-    """Quotes that do not pair up."""
-
-
-def _records(path: Path, text: str, delimiter: str, quoting: int) -> Iterator[tuple[int, list[str]]]:
-    """Each row that is not blank, with the line on which it begins."""
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type]
-        start = 1
-        while True:
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise _QuoteError(
-                    f"{path}:{start}: the quotes of the row that begins here do not pair up ({reason(error)}); "
-                    'a quote within a quoted field is written twice: ""'
-                ) from error
-            if row:
-                yield start, row
-            start = rows.line_num + 1
+        with closing(_text_lines(path, whole)) as texts:
+            start, header = next(((n, text) for n, text in enumerate(texts, start=1) if text.strip()), (0, ""))
+            if not header:
+                raise DataError(f"{path}: the file is empty; it needs a header and rows")
+            delimiter = "\t" if format_of(path) == ".tsv" else next((mark for mark in ",;\t" if mark in header), ",")
+            quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+            reader = csv.reader(_chain(header, texts), delimiter=delimiter, quoting=quoting, strict=True)
+            before, names = start - 1, None
+            while True:
+                try:
+                    row = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    raise QuoteError(
+                        f"{path}:{start}: the quotes of the row that begins here do not pair up ({reason(error)}); "
+                        'a quote within a quoted field is written twice: ""'
+                    ) from error
+                if names is None:
+                    names = row = [name.strip() for name in row]
+                    refuse_twins(f"{path}:{start}", names)
+                elif row and len(row) != len(names):
+                    raise DataError(
+                        f"{path}:{start}: this row has {len(row)} fields, the header has {len(names)} "
+                        f"({listed(names)}); quote a field that contains the separator"
+                    )
+                if row:
+                    yield start, row
+                start = before + reader.line_num + 1
     finally:
         csv.field_size_limit(limit)
 
 
-def _delimited(path: Path, records: Iterator[tuple[int, list[str]]], decisions: tuple[str, ...] = ()) -> Table:
-    line, header = next(records)
-    names = [name.strip() for name in header]
-    refuse_twins(f"{path}:{line}", names)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    for line, row in records:
-        if len(row) != len(names):
-            raise DataError(
-                f"{path}:{line}: this row has {len(row)} fields, the header has {len(names)} ({listed(names)}); "
-                "quote a field that contains the separator"
-            )
-        rows.append(row)
-        lines.append(line)
+def _text_lines(path: Path, whole: bool) -> Generator[str, None, None]:
+    for block in blocks(path, whole=whole):
+        yield from io.StringIO(block.decode(path), newline="")
+
+
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _delimited(path: Path, *, quoted: bool) -> Table:
+    with closing(records(path, quoted=quoted, whole=True)) as found:
+        _, names = next(found)
+        lines, rows = [], []
+        for line, row in found:
+            lines.append(line)
+            rows.append(row)
     if not rows:
         raise DataError(f"{path}: there is a header ({listed(names)}) but no rows; write one below it for each text")
-    return Table(str(path), dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)), lines, "line", decisions)
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return Table(str(path), columns, lines, "line", () if quoted else (unquoted_decision(path),))
 
 
-def _jsonl(path: Path, text: str) -> Table:
+def unquoted_decision(path: Path) -> str:
+    """The decision to take the quotes of a TSV file as text."""
+    return f"{path}: quotes do not pair up, so they are taken as part of the text"
+
+
+def _jsonl(path: Path) -> Table:
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
-    for line, content in enumerate(text.split("\n"), start=1):
-        if not content.strip():
-            continue
-        rows.append(as_object(path, line, content))
-        lines.append(line)
+    for block in blocks(path, whole=True):
+        for line, row in objects(path, block):
+            rows.append(row)
+            lines.append(line)
+    if not rows:
+        raise DataError(f"{path}: the file is empty; it needs a JSON object in each line")
     return of_objects(path, rows, lines)
 
 
+def objects(path: Path, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a block, one per line that is not blank, with their lines."""
+    for line, content in enumerate(split_lines(block.decode(path)), start=block.line):
+        if content.strip():
+            yield line, as_object(path, line, content)
+
+
 def of_objects(path: Path, rows: list[dict[str, Any]], lines: list[int], more: Sequence[str] = ()) -> Table:
-    """A table of JSON objects, with a column for every key that one of them has, and for those of `more`."""
+    """A table of JSON objects, with a column for every key that one of them has, and for those in `more`."""
     names = list(dict.fromkeys([*(name for row in rows for name in row), *more]))
-    if len(names) * len(rows) > MOST_CELLS:
+    if len(names) * len(rows) > MAX_CELLS:
         raise DataError(
             f"{path}:{lines[0]}: the {len(rows):,} lines from here have {len(names):,} different keys, too many for a "
             "table; give every line the same few keys"
@@ -181,7 +206,7 @@ def of_objects(path: Path, rows: list[dict[str, Any]], lines: list[int], more: S
 
 
 def refuse_twins(where: str, names: Sequence[str]) -> None:
-    """Refuse a header in which two columns have one name.
+    """Refuse column names that repeat.
 
     >>> refuse_twins("a.csv:1", ["text", "text"])
     Traceback (most recent call last):
@@ -195,7 +220,7 @@ def refuse_twins(where: str, names: Sequence[str]) -> None:
 
 
 def as_object(path: Path, line: int, content: str) -> dict[str, Any]:
-    """The JSON object of a line; an error with its place where there is none.
+    """The JSON object on a line, or an error with its place.
 
     >>> as_object(Path("a.jsonl"), 1, '{"text": "good"}')
     {'text': 'good'}
@@ -221,7 +246,7 @@ MISSING = _Missing()
 
 @contextmanager
 def open_parquet(path: Path) -> "Iterator[pq.ParquetFile]":
-    """A Parquet file whose columns have names of their own; an error that names it where it cannot be read."""
+    """A Parquet file with distinct column names; a file that cannot be read is an error that names it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

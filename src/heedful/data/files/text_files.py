@@ -1,17 +1,25 @@
-"""A file becomes text, and lines, none lost and none added: line n of one file stays beside line n of another."""
+"""Text files: bytes in blocks of lines, UTF-8 decoded, with the line and the offset of what is wrong.
+
+Line n of one file stays beside line n of another: no line is lost or added.
+"""
 
 import gzip
+import io
 import re
 import zlib
+from collections.abc import Generator
 from io import BufferedIOBase
 from pathlib import Path
+from typing import NamedTuple
 
 from heedful.errors import DataError
 from heedful.storage.atomic_files import valid_path
 
-LARGEST = 1 << 30  # bytes that are read at once
-BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # no text packs so well
-_PIECE = 1 << 20
+MAX_WHOLE = 1 << 30  # bytes of a file that is read at once
+MAX_LINE = 1 << 24  # bytes of a line of a file that is read in blocks
+BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # text does not compress better than this
+_BLOCK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
@@ -27,29 +35,92 @@ def read_lines(path: Path) -> list[str]:
     ...     read_lines(file)
     ['ein', '', 'zwei']
     """
-    text = read_text(path)
-    if not text:
-        return []
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    return split_lines(read_text(path))
+
+
+def split_lines(text: str) -> list[str]:
+    r"""The lines of a text, without their ends.
+
+    >>> split_lines("ein\r\nzwei"), split_lines("")
+    (['ein', 'zwei'], [])
+    """
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def read_text(path: Path) -> str:
-    """The whole of a UTF-8 file, `.gz` or not, without its byte-order mark; what is no text is named by its line."""
-    content = _content(path)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        start = error.start + len(content) - len(error.object)  # utf-8-sig counts from after the byte-order mark
-        raise DataError(
-            f"{path}:{line_of(content, start)}: byte 0x{content[start]:02x} at offset {start:,} is not UTF-8; "
-            "save the file as UTF-8"
-        ) from error
-    zero = content.find(b"\0")
-    if zero >= 0:
-        raise DataError(
-            f"{path}:{line_of(content, zero)}: there is a NUL byte at offset {zero:,}; save it as plain UTF-8 text"
-        )
-    return text
+    """The content of a UTF-8 file, `.gz` or not, without its byte-order mark."""
+    found = list(blocks(path, whole=True))
+    return Block(b"".join(block.content for block in found), 1, found[0].offset).decode(path) if found else ""
+
+
+class Block(NamedTuple):
+    """Some lines of a file, the number of the first of them and, if known, the offset of its first byte."""
+
+    content: bytes
+    line: int
+    offset: int | None = None
+
+    def decode(self, path: Path) -> str:
+        """The block as text; an error has the line and the offset of what is not text."""
+        try:
+            text = self.content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line, at = self._place(error.start)
+            byte = self.content[error.start]
+            raise DataError(f"{path}:{line}: byte 0x{byte:02x}{at} is not UTF-8; save the file as UTF-8") from error
+        zero = self.content.find(b"\0")
+        if zero >= 0:
+            line, at = self._place(zero)
+            raise DataError(f"{path}:{line}: there is a NUL byte{at}; save it as plain UTF-8 text")
+        return text
+
+    def _place(self, byte: int) -> tuple[int, str]:
+        line = self.line - 1 + line_of(self.content, byte)
+        return line, "" if self.offset is None else f" at offset {self.offset + byte:,}"
+
+
+def blocks(path: Path, *, whole: bool = False) -> Generator[Block, None, None]:
+    """The content of a file, unpacked, in blocks of whole lines, without its byte-order mark.
+
+    Memory is bounded: a line longer than `MAX_LINE` is an error. With `whole`, where the reader will hold everything
+    anyway, a file larger than `MAX_WHOLE` is the error instead.
+    """
+    line, offset, total = 1, 0, 0
+    held: list[bytes] = []  # the beginning of a line whose end has not been read
+    with open_bytes(path) as file:
+        try:
+            size = path.stat().st_size
+            while piece := file.read(_BLOCK):
+                total += len(piece)
+                if whole and total > MAX_WHOLE:
+                    raise DataError(
+                        f"{path}: more than {MAX_WHOLE / (1 << 30):.3g} GiB, which is not read at once; give a part "
+                        "of it, or count it in chunks: heedful preflight --stream"
+                    )
+                refuse_bomb(path, size, total)
+                if total == len(piece) and piece.startswith(_BOM):
+                    piece, offset = piece[len(_BOM) :], len(_BOM)
+                end = piece.rfind(b"\n") + 1
+                if end:
+                    content = b"".join([*held, piece[:end]])
+                    yield Block(content, line, offset)
+                    line, offset = line + content.count(b"\n"), offset + len(content)
+                    held = []
+                held.append(piece[end:])
+                if not whole and sum(map(len, held)) > MAX_LINE:
+                    raise DataError(
+                        f"{path}:{line}: this line has more than {MAX_LINE:,} bytes; give one sentence a line"
+                    )
+        except (OSError, EOFError, zlib.error) as error:
+            raise unreadable(path, error) from error
+    if rest := b"".join(held):
+        yield Block(rest, line, offset)
+
+
+def byte_lines(path: Path) -> Generator[bytes, None, None]:
+    r"""The lines of a file with their ends; only `\n` ends a line."""
+    for block in blocks(path):
+        yield from io.BytesIO(block.content)
 
 
 def line_of(content: bytes, offset: int) -> int:
@@ -62,7 +133,7 @@ def line_of(content: bytes, offset: int) -> int:
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says, printable and not at length.
+    """The message of an exception, printable and at most 200 characters.
 
     >>> reason(ValueError("bad\\nnews"))
     'bad news'
@@ -71,7 +142,7 @@ def reason(error: BaseException) -> str:
 
 
 def regular(path: Path) -> Path:
-    """The path, if a file lies there that can be read to its end: not a folder, a pipe or a device.
+    """The path, if it is a regular file: not a folder, a pipe or a device.
 
     >>> regular(Path("/dev/null"))
     Traceback (most recent call last):
@@ -107,13 +178,13 @@ def is_packed(path: Path) -> bool:
 
 
 def unreadable(path: Path, error: BaseException) -> DataError:
-    """What is said of a file that breaks off or was never what its name says."""
+    """The error for a file that ends early or has the wrong format."""
     advice = "; it may be cut short or not gzip: fetch or pack it again" if is_packed(path) else ""
     return DataError(f"{path}: cannot be read: {reason(error) or type(error).__name__}{advice}")
 
 
 def refuse_bomb(path: Path, size: int, unpacked: int) -> None:
-    """Refuse a packed file of `size` bytes that has become so much larger as no text does.
+    """Refuse a decompression bomb: a packed file of `size` bytes that unpacks to far more than text would.
 
     >>> refuse_bomb(Path("a.gz"), 1000, 1 << 25)
     Traceback (most recent call last):
@@ -124,23 +195,3 @@ def refuse_bomb(path: Path, size: int, unpacked: int) -> None:
             f"{path}: {size:,} bytes unpack to more than {unpacked - 1:,}, as no text does; "
             "unpack it yourself if it is what it should be"
         )
-
-
-def _content(path: Path) -> bytes:
-    with open_bytes(path) as file:
-        try:
-            size = path.stat().st_size
-            parts: list[bytes] = []
-            total = 0
-            while part := file.read(_PIECE):
-                total += len(part)
-                if total > LARGEST:
-                    raise DataError(
-                        f"{path}: more than {LARGEST / (1 << 30):.3g} GiB, which is not read at once; give a part "
-                        "of it, or count it piece by piece: heedful preflight --stream"
-                    )
-                refuse_bomb(path, size, total)
-                parts.append(part)
-            return b"".join(parts)
-        except (OSError, EOFError, zlib.error) as error:
-            raise unreadable(path, error) from error
