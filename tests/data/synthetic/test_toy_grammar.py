@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from heedful.data.synthetic import toy_words as words
 from heedful.data.synthetic.toy_grammar import sentence_pairs
-from heedful.data.synthetic.toy_phrases import Phrases, _ending, _inflected, english_verb, german_verb
+from heedful.data.synthetic.toy_phrases import Phrases, _ending, _inflected, english_verb, german_verb, lexicon
 
 PAIRS = list(itertools.islice(sentence_pairs(seed=3), 3000))
-MAN, WOMAN, CHILD = words.NOUNS["person"][:3]
-BOY = next(noun for noun in words.NOUNS["person"] if noun.german[0] == "Junge")
-VERBS = {verb.prefix + verb.infinitive: verb for verbs in words.VERBS.values() for verb in verbs}
+WORDS = lexicon()
+MAN, WOMAN, CHILD = WORDS.nouns["person"][:3]
+BOY = next(noun for noun in WORDS.nouns["person"] if noun.german[0] == "Junge")
+VERBS = {verb.prefix + verb.infinitive: verb for verbs in WORDS.verbs.values() for verb in verbs}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_only_german_commas_are_without_a_link():
 
 
 def test_links_join_translations():
-    noun_pairs = {(g, e) for noun in words.NOUNS["animate"] for g, e in zip(noun.german, noun.english, strict=True)}
+    noun_pairs = {(g, e) for noun in WORDS.nouns["animate"] for g, e in zip(noun.german, noun.english, strict=True)}
     german_nouns = {g for g, _ in noun_pairs}
     seen = 0
     for pair in PAIRS:
@@ -110,7 +110,7 @@ def test_links_join_translations():
             if german[s] in german_nouns and english[t] in {e for g, e in noun_pairs if g == german[s]}:
                 seen += 1
             elif german[s] in german_nouns:
-                assert any(word.german[0] != german[s] for word in words.NOUNS["animate"] if english[t] in word.english)
+                assert any(word.german[0] != german[s] for word in WORDS.nouns["animate"] if english[t] in word.english)
     assert seen > 3000
 
 

@@ -1,4 +1,4 @@
-"""A toy language with a ground truth: German and English sentences made together, with the links between their words.
+"""Grammar of the toy language: German and English sentences generated together, with their word alignment.
 
 A link is sure unless one of its words is there for grammar alone (the "does" of "does not sleep"): then it is possible.
 What makes it like German: three genders and cases, weak nouns, adjective endings after each kind of article, "kein",
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from heedful.data.alignments import Alignment
-from heedful.data.synthetic import toy_words as words
 from heedful.data.synthetic.toy_phrases import (
     DEFINITE,
     Both,
     Case,
+    Noun,
     Phrase,
     Phrases,
     Token,
     Tokens,
+    Verb,
     be,
     english_verb,
     german_verb,
 )
-from heedful.data.synthetic.toy_words import Noun, Verb
 
 Order = Literal["main", "inverted", "question", "final"]
 
@@ -157,11 +157,11 @@ class _Sentence(Phrases):
         """A verb, its objects (unless the object has moved away) and perhaps a place."""
         parts, kind = _Parts(), frame[1]
         if kind == "preposition":
-            text, german, governed, english, about = self.rng.choice(words.PREPOSITIONAL)
+            verb, german, governed, english, about = self.rng.choice(self.words.prepositional)
             noun = self.noun(self.pick(about), "acc" if governed == "acc" else "dat")
             parts.places.append(self.prepositional(german, english, noun))
-            return words.verb(text), parts
-        verb = self.rng.choice(words.VERBS[" ".join(frame).strip()])
+            return verb, parts
+        verb = self.rng.choice(self.words.verbs[" ".join(frame).strip()])
         avoid = subject.person if subject.pronoun else 0
         if kind == "goal":
             parts.places.append(self.prepositional("in", "into", self.noun(self.pick("place"), "acc")))
@@ -179,11 +179,11 @@ class _Sentence(Phrases):
     def adverb(self, parts: _Parts, tense: str, motion: bool, negated: bool) -> None:
         chance = self.rng.random()
         if chance < 0.2:
-            parts.when = self.link(*self.rng.choice(words.WHEN[tense]))
+            parts.when = self.link(*self.rng.choice(self.words.when[tense]))
         elif chance < 0.35 and not negated:
-            parts.often = self.link(*self.rng.choice(words.OFTEN))
+            parts.often = self.link(*self.rng.choice(self.words.often))
         elif chance < 0.5 and motion and not negated:
-            parts.how = self.link(*self.rng.choice(words.HOW))
+            parts.how = self.link(*self.rng.choice(self.words.how))
 
     def with_relative(self, noun: Noun) -> Phrase:
         """A noun with a relative clause between commas: it is the subject there, or the object."""
@@ -210,7 +210,7 @@ class _Sentence(Phrases):
         )
         verb = self.link(*be(self.rng.choice(("present", "past")), subject.person, subject.number))
         degree = self.rng.choice((("", ""), ("", ""), ("sehr", "very"), ("nicht", "not"), ("zu", "too")))
-        how, (form, _, english) = self.link(*degree), self.rng.choice(words.ADJECTIVES[kind])
+        how, (form, _, english) = self.link(*degree), self.rng.choice(self.words.adjectives[kind])
         quality = self.link(form, english)
         german = {
             "main": subject.german + verb[0] + how[0] + quality[0],
@@ -225,7 +225,7 @@ class _Sentence(Phrases):
 
     def that_clause(self) -> Both:
         """The man says that …"""
-        subject, verb = self.someone("person", "nom"), self.rng.choice(words.VERBS["person that"])
+        subject, verb = self.someone("person", "nom"), self.rng.choice(self.words.verbs["person that"])
         tense, idea = self.rng.choice(("present", "perfect")), next(self.ideas)
         said = german_verb(verb, tense, "", subject.person, subject.number, False)
         group = english_verb(verb, tense, "", subject.person, subject.number, False, False)
@@ -239,7 +239,7 @@ class _Sentence(Phrases):
 
     def two_clauses(self) -> Both:
         """A main clause and a subordinate one, in either order; English has a comma only after a subordinate one."""
-        conjunction, comma = self.link(*self.rng.choice(words.CONJUNCTIONS)), self.link(",", ",")
+        conjunction, comma = self.link(*self.rng.choice(self.words.conjunctions)), self.link(",", ",")
         if self.rng.random() < 0.35:
             first, second = self.inner("final"), self.inner("inverted")
             return conjunction[0] + first[0] + comma[0] + second[0], conjunction[1] + first[1] + comma[1] + second[1]

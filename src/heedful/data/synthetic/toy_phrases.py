@@ -1,19 +1,140 @@
-"""The noun phrases of the toy language, in both languages at once.
+"""Words, noun phrases and verb forms of the toy language, in German and English at once.
 
-Every word carries the number of the idea it expresses; words of one idea are linked.
+Every word carries the number of the idea it expresses; words of one idea are linked. The words are in `toy_words.toml`.
 """
 
+import functools
 import itertools
 import random
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Literal, NamedTuple
-
-from heedful.data.synthetic import toy_words as words
-from heedful.data.synthetic.toy_words import Noun, Verb
 
 Case = Literal["nom", "acc", "dat"]
 CASES: tuple[Case, ...] = ("nom", "acc", "dat")
+
+
+class Noun(NamedTuple):
+    """A noun of both languages; `kind` says what it can do and what can be done to it."""
+
+    kind: str
+    gender: str
+    weak: bool
+    german: tuple[str, str]
+    english: tuple[str, str]
+
+
+class Adjective(NamedTuple):
+    """An adjective of both languages; the German `stem` takes endings."""
+
+    german: str
+    stem: str
+    english: str
+
+
+class Verb(NamedTuple):
+    """A verb of both languages; the German `prefix` is separable; English pronouns stand before the `particle`."""
+
+    prefix: str
+    infinitive: str
+    third: str
+    participle: str
+    auxiliary: str
+    english: str
+    past: str
+    particle: str
+    preposition: str
+
+
+class Pronoun(NamedTuple):
+    """A personal pronoun: German in three cases, English as subject and as object."""
+
+    person: int
+    number: str
+    german: tuple[str, ...]
+    english: tuple[str, ...]
+
+
+Translation = tuple[str, str]  # German, English
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The words of the toy language: nouns and adjectives by kind, verbs by the kinds of their subject and object."""
+
+    nouns: Mapping[str, tuple[Noun, ...]]
+    adjectives: Mapping[str, tuple[Adjective, ...]]
+    verbs: Mapping[str, tuple[Verb, ...]]
+    prepositional: tuple[tuple[Verb, str, str, str, str], ...]  # verb, preposition, case, preposition, kind of object
+    pronouns: tuple[Pronoun, ...]
+    colours: tuple[str, ...]
+    possessives: tuple[Translation, ...]
+    numbers: tuple[Translation, ...]
+    places: tuple[Translation, ...]
+    conjunctions: tuple[Translation, ...]
+    often: tuple[Translation, ...]
+    how: tuple[Translation, ...]
+    when: Mapping[str, tuple[Translation, ...]]
+
+
+@functools.cache
+def lexicon() -> Lexicon:
+    """Read `toy_words.toml`.
+
+    >>> lexicon().nouns["animal"][0].english
+    ('dog', 'dogs')
+    """
+    words = tomllib.loads(resources.files(__package__).joinpath("toy_words.toml").read_text("utf-8"))
+    nouns = {kind: tuple(_noun(kind, entry) for entry in entries) for kind, entries in words["nouns"].items()}
+    nouns["animate"] = nouns["person"] + nouns["animal"]
+    nouns["object"] = nouns["thing"] + nouns["clothing"]
+    return Lexicon(
+        nouns,
+        {kind: tuple(map(_adjective, entries)) for kind, entries in words["adjectives"].items()},
+        {kinds: tuple(map(read_verb, entries)) for kinds, entries in words["verbs"].items()},
+        tuple((read_verb(entry), *rest) for entry, *rest in words["prepositional"]),
+        tuple(map(_pronoun, words["pronouns"])),
+        tuple(words["colours"]),
+        *(_translations(words[name]) for name in ("possessives", "numbers", "places", "conjunctions", "often", "how")),
+        {tense: _translations(entries) for tense, entries in words["when"].items()},
+    )
+
+
+def read_verb(entry: str) -> Verb:
+    """A verb from its entry in `toy_words.toml`.
+
+    >>> read_verb("auf|!wachen wacht gewacht = wake_up woke").prefix
+    'auf'
+    """
+    german, english = (side.split() for side in entry.split("="))
+    prefix, _, infinitive = german[0].rpartition("|")
+    base, _, particle = english[0].partition("_")
+    base, _, preposition = base.partition("~")
+    auxiliary = "sein" if infinitive.startswith("!") else "haben"
+    infinitive = infinitive.lstrip("!")
+    return Verb(prefix, infinitive, german[1], german[2], auxiliary, base, english[1], particle, preposition)
+
+
+def _noun(kind: str, entry: str) -> Noun:
+    german, english = (side.split() for side in entry.split("="))
+    return Noun(kind, german[0][0], german[0].endswith("*"), (german[1], german[2]), (english[0], english[1]))
+
+
+def _adjective(entry: str) -> Adjective:
+    german, english = entry.split("=")
+    return Adjective(german.split("(")[0], german.partition("(")[2].rstrip(")") or german, english)
+
+
+def _pronoun(entry: str) -> Pronoun:
+    german, english = (side.split() for side in entry.split("="))
+    return Pronoun(int(german[0]), german[1], tuple(german[2:]), tuple(english))
+
+
+def _translations(entries: Iterable[str]) -> tuple[Translation, ...]:
+    pairs = (entry.split(" = ") for entry in entries)
+    return tuple((german, english) for german, english in pairs)
 
 
 class Token(NamedTuple):
@@ -60,6 +181,7 @@ class Phrases:
     rng: random.Random
     ideas: Iterator[int] = field(default_factory=itertools.count)
     used: set[Noun] = field(default_factory=set)
+    words: Lexicon = field(default_factory=lexicon)
 
     def link(self, german: str, english: str) -> Both:
         """Words that translate one another, all with all.
@@ -72,16 +194,16 @@ class Phrases:
 
     def pick(self, kind: str) -> Noun:
         """A noun of that kind that the sentence does not have yet."""
-        noun = self.rng.choice([n for n in words.NOUNS[kind] if n not in self.used])
+        noun = self.rng.choice([n for n in self.words.nouns[kind] if n not in self.used])
         self.used.add(noun)
         return noun
 
     def someone(self, kind: str, case: Case, *, pronouns: bool = True, negated: bool = False, avoid: int = 0) -> Phrase:
         """A pronoun (not of the person to avoid) or a noun phrase of that kind."""
         if pronouns and self.rng.random() < 0.25:
-            chosen = self.rng.choice([p for p in words.PRONOUNS if p[0] != avoid])
-            german, english = chosen[2:5][CASES.index(case)], chosen[5] if case == "nom" else chosen[6]
-            return Phrase(*self.link(german, english), chosen[0], chosen[1], True)
+            pronoun = self.rng.choice([p for p in self.words.pronouns if p.person != avoid])
+            german, english = pronoun.german[CASES.index(case)], pronoun.english[case != "nom"]
+            return Phrase(*self.link(german, english), pronoun.person, pronoun.number, True)
         return self.noun(self.pick(kind), case, negated=negated)
 
     def noun(self, noun: Noun, case: Case, *, negated: bool = False, article: str = "") -> Phrase:
@@ -119,7 +241,7 @@ class Phrases:
 
     def place(self) -> Phrase:
         """Where something happens."""
-        german, english = self.rng.choices(words.PLACES, (6, 1, 1, 1))[0]
+        german, english = self.rng.choices(self.words.places, (6, 1, 1, 1))[0]
         return self.prepositional(german, english, self.noun(self.pick("place"), "dat"))
 
     def _article(self, plural: bool, negated: bool) -> str:
@@ -141,23 +263,23 @@ class Phrases:
         if article == "every":
             return "jed" + _DIES[case][column], "every"
         if article == "number":
-            return self.rng.choice(words.NUMBERS)
-        german, english = self.rng.choice(words.POSSESSIVES)
+            return self.rng.choice(self.words.numbers)
+        german, english = self.rng.choice(self.words.possessives)
         return german + _EIN[case][column], english
 
     def _adjectives(self, kind: str) -> list[tuple[str, str]]:
         count = self.rng.choices((0, 1, 2), (60, 36, 4))[0]
         chosen = {
-            _rank(english): (stem, english) for _, stem, english in self.rng.sample(words.ADJECTIVES[kind], count)
+            self._rank(english): (stem, english)
+            for _, stem, english in self.rng.sample(self.words.adjectives[kind], count)
         }
         return [chosen[rank] for rank in sorted(chosen)]
 
-
-def _rank(english: str) -> int:
-    """The place of an adjective among several: size, quality, age, colour; there is at most one of each."""
-    if english in ("big", "small"):
-        return 0
-    return 2 if english in ("old", "young", "new") else 3 if english in words.COLOURS else 1
+    def _rank(self, english: str) -> int:
+        """The place of an adjective among several: size, quality, age, colour; there is at most one of each."""
+        if english in ("big", "small"):
+            return 0
+        return 2 if english in ("old", "young", "new") else 3 if english in self.words.colours else 1
 
 
 def _append(parts: Both, more: Both) -> None:
@@ -213,10 +335,9 @@ class English(NamedTuple):
 def german_verb(verb: Verb, tense: str, modal: str, person: int, number: str, final: bool) -> German:
     """The German verb; in a clause with the verb at the end, a separable prefix stays on it.
 
-    >>> from heedful.data.synthetic.toy_words import verb
-    >>> german_verb(verb("auf|machen macht gemacht = open opened"), "present", "", 2, "sg", False)
+    >>> german_verb(read_verb("auf|machen macht gemacht = open opened"), "present", "", 2, "sg", False)
     German(finite='machst', tail='auf')
-    >>> german_verb(verb("auf|machen macht gemacht = open opened"), "present", "", 2, "sg", True)
+    >>> german_verb(read_verb("auf|machen macht gemacht = open opened"), "present", "", 2, "sg", True)
     German(finite='aufmachst', tail='')
     """
     if tense == "perfect":
@@ -232,8 +353,7 @@ def english_verb(
 ) -> English:
     """The English verb: past for the German perfect, "do" where English needs it.
 
-    >>> from heedful.data.synthetic.toy_words import verb
-    >>> english_verb(verb("sehen sieht gesehen = see saw"), "perfect", "", 3, "sg", True, False)
+    >>> english_verb(read_verb("sehen sieht gesehen = see saw"), "perfect", "", 3, "sg", True, False)
     English(helper=[('did', 0, False), ('not', 2, True)], main=[('see', 0, True)])
     """
     third = person == 3 and number == "sg"
