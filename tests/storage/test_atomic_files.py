@@ -8,7 +8,7 @@ import pytest
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.storage.atomic_files import write_atomically, write_text
 from heedful.storage.checksums import verify_checksummed_text
-from heedful.storage.serialization import LARGEST, read_toml
+from heedful.storage.serialization import MAX_BYTES, read_toml
 
 
 def test_places_that_cannot_be_written(tmp_path):
@@ -50,6 +50,6 @@ def test_an_empty_file_has_lost_its_checksum(tmp_path):
 def test_settings_are_no_large_file(tmp_path):
     path = tmp_path / "corpus.toml"
     path.touch()
-    os.truncate(path, LARGEST + 1)
+    os.truncate(path, MAX_BYTES + 1)
     with pytest.raises(ConfigError, match=r"corpus\.toml: 16,777,217 bytes are too many for settings; is it the right"):
         read_toml(path)

@@ -1,4 +1,4 @@
-"""Plain values, as files have them, to and from dataclasses, whose annotations say what is right."""
+"""Serialization: dataclasses to and from plain values, JSON and TOML, checked against their annotations."""
 
 import functools
 import hashlib
@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import tomli_w
+
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.storage.atomic_files import read_json, without_nan, write_json
 
@@ -20,15 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A setting that came after results were stored; see `content`.
+# Metadata of a setting that was added after results were stored; see `content`.
 LATER = {"later": True}
 
 
 def content(value: Any) -> Any:
-    """What decides a result, as plain values: dataclasses become mappings, tuples lists.
+    """What determines a result, as plain values: dataclasses become mappings, tuples lists.
 
-    A setting with the metadata `LATER` is left out while it has its default, which must mean what was done before there
-    was such a setting: what was measured then still stands.
+    A setting with the metadata `LATER` is left out while it has its default. The default must be what was done before
+    the setting existed, so that results stored then keep their digest.
 
     >>> from heedful.config import TrainConfig
     >>> content({"train": TrainConfig(steps=1, evaluate_at=(0, 1))})["train"]["evaluate_at"]
@@ -72,7 +74,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
         values[key] = coerce(value, hints[key], f"{where}: {key}")
     for f in fields(kind):  # type: ignore[arg-type]
         if f.name not in values and f.default is MISSING and f.default_factory is MISSING:
-            raise ConfigError(f"{where}: {f.name} is missing; it must be said")
+            raise ConfigError(f"{where}: {f.name} is missing; it has no default")
     try:
         return kind(**values)
     except (ConfigError, TypeError) as error:
@@ -80,7 +82,7 @@ def from_mapping(kind: type[T], mapping: Mapping[str, Any], *, where: str = "con
 
 
 def known(name: str, names: Iterable[str], where: str) -> None:
-    """Refuse a name that is not among those there are, and give the nearest of them.
+    """Refuse an unknown name, with the nearest known one.
 
     >>> known("step", ["steps", "batch_size"], "study.toml")
     Traceback (most recent call last):
@@ -95,7 +97,7 @@ def known(name: str, names: Iterable[str], where: str) -> None:
 
 
 def coerce(value: Any, kind: Any, where: str) -> Any:
-    """A plain value as its annotation wants it: a list as a tuple, a table as a dataclass, an int as a float.
+    """A plain value as its annotation requires: a list as a tuple, a table as a dataclass, an int as a float.
 
     >>> coerce([1, 2], tuple[float, ...], "study.toml: rates")
     (1.0, 2.0)
@@ -133,7 +135,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
 
 @functools.cache
 def hints_of(kind: type) -> dict[str, Any]:
-    """The annotations of a dataclass, kept: a result has thousands of dataclasses, of a dozen kinds.
+    """The annotations of a dataclass, cached: a result has thousands of dataclasses, of a dozen kinds.
 
     >>> from heedful.config import ProxyConfig
     >>> hints_of(ProxyConfig)["width"]
@@ -143,7 +145,7 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 
 def short(text: str) -> str:
-    """As much of what somebody wrote as an error can quote.
+    """At most 200 characters of a text, for an error message.
 
     >>> short("a" * 300) == "a" * 199 + "…"
     True
@@ -155,28 +157,28 @@ S = TypeVar("S", bound="Stored")
 
 
 class Stored:
-    """A dataclass whose fields are a file's content and nothing else.
+    """A dataclass that saves itself as JSON and loads itself again.
 
     >>> import tempfile
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
-    ... class Found(Stored):
+    ... class Result(Stored):
     ...     share: float
     >>> path = Path(tempfile.mkdtemp()) / "result.json"
-    >>> Found(0.5).save(path)
-    >>> Found.load(path), Found(float("nan")).to_dict()
-    (Found(share=0.5), {'share': None})
+    >>> Result(0.5).save(path)
+    >>> Result.load(path), Result(float("nan")).to_dict()
+    (Result(share=0.5), {'share': None})
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an estimate of nothing has `None` for its numbers."""
+        """Plain JSON values; NaN becomes `None`."""
         plain: dict[str, Any] = without_nan(asdict(self))
         return plain
 
     def save(self, path: Path | str) -> None:
-        """Write as JSON, whole or not at all."""
+        """Write as JSON, atomically."""
         write_json(Path(path), self.to_dict())
 
     @classmethod
@@ -186,7 +188,7 @@ class Stored:
 
 
 def frame(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) -> "pandas.DataFrame":
-    """Rows as a frame of pandas', which is not among what heedful cannot do without."""
+    """Rows as a pandas DataFrame; pandas is an optional dependency."""
     try:
         import pandas
     except ImportError:
@@ -194,7 +196,7 @@ def frame(rows: Sequence[dict[str, Any]], columns: Sequence[str] | None = None) 
     return pandas.DataFrame(rows, columns=None if columns is None else list(columns))
 
 
-LARGEST = 1 << 24  # bytes of a file of settings
+MAX_BYTES = 1 << 24  # of a file of settings
 
 
 def from_toml(kind: type[T], path: Path) -> T:
@@ -203,11 +205,11 @@ def from_toml(kind: type[T], path: Path) -> T:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file, with the file named in every error."""
+    """The content of a TOML file; every error names the file."""
     try:
         if path.exists() and not path.is_file():
             raise ConfigError(f"{path}: not a file; settings are read from a TOML file")
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{path}: {path.stat().st_size:,} bytes are too many for settings; is it the right file?")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -217,37 +219,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def to_toml(config: Any) -> str:
-    """A configuration as TOML; settings that are `None` are left out.
+    """A configuration, or a mapping of plain values, as TOML; what is `None` is left out.
 
     >>> from heedful.config import TrainConfig
     >>> print(to_toml(TrainConfig(steps=2, evaluate_at=(0, 2))).splitlines()[0])
     steps = 2
     """
-    plain, tables = [], []
-    for f in fields(config):
-        value = getattr(config, f.name)
-        if is_dataclass(value):
-            tables.append((f.name, value))
-        elif value is not None:
-            plain.append(f"{f.name} = {toml_value(value)}")
-    lines = plain
-    for name, table in tables:
-        lines += ["", f"[{name}]"]
-        for line in to_toml(table).splitlines():
-            lines.append(f"[{name}.{line[1:]}" if line.startswith("[") else line)
-    return "\n".join(lines) + "\n"
+    return tomli_w.dumps(_without_none(asdict(config) if is_dataclass(config) else config))  # type: ignore[arg-type]
 
 
-def toml_value(value: Any) -> str:
-    """A value as TOML writes it.
-
-    >>> toml_value(("a", True, 1.5))
-    '["a", true, 1.5]'
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(toml_value(v) for v in value)}]"
-    return repr(value)
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _without_none(v) for k, v in value.items() if v is not None}
+    return [_without_none(v) for v in value] if isinstance(value, list | tuple) else value

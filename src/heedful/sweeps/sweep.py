@@ -22,7 +22,7 @@ from heedful.execution.worker import Event, JobState, OnEvent
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock, refuse_other
-from heedful.storage.serialization import digest, toml_value
+from heedful.storage.serialization import digest, to_toml
 from heedful.studies.repair import mend
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory
@@ -267,17 +267,4 @@ def grid_toml(grid: Mapping[str, Any]) -> str:
     "model.scale" = [1, 10]
     <BLANKLINE>
     """
-    lines = []
-    for table in ("base", "grid"):
-        lines.append(f"[{table}]")
-        lines += [f"{toml_value(str(name))} = {_toml(value)}" for name, value in grid.get(table, {}).items()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{toml_value(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(v) for v in value)}]"
-    return toml_value(value)
+    return to_toml({table: grid.get(table, {}) for table in ("base", "grid")})
