@@ -53,8 +53,8 @@ def test_check(mirror):
 def test_a_damaged_corpus_is_told_of_and_fetched_again(empty_mirror, monkeypatch):
     from tests.data.test_hub_fetch import sst5
 
-    monkeypatch.setattr("heedful.data.hub.resolved", lambda source: source)
-    monkeypatch.setattr("heedful.data.hub.downloaded", lambda source: sst5())
+    monkeypatch.setattr("heedful.data.hub.resolve", lambda source: source)
+    monkeypatch.setattr("heedful.data.hub.download_splits", lambda source: sst5())
     folder = run("fetch", "sst").stdout.strip()
     assert folder == str(empty_mirror / "sst")
     (empty_mirror / "sst" / "stsa.fine.dev").write_text("")

@@ -143,7 +143,7 @@ def test_a_changed_file_is_refused(mirror, empty_mirror):
     with (empty_mirror / "sms_spam" / "sms.tsv").open("a") as file:
         file.write("ham\tone more\n")
     assert [file.status for file in check("sms-spam").files] == ["changed"]
-    with pytest.raises(DataError, match="has not the checksum it should have; run `heedful data fetch sms-spam`"):
+    with pytest.raises(DataError, match="does not have the checksum it should have; run `heedful data fetch sms-spam`"):
         open_corpus("sms-spam")
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from heedful.data.corpora.entry import HubSource
-from heedful.data.hub import check_files, downloaded, git_checksum, resolved
+from heedful.data.hub import check_files, download_splits, git_checksum, resolve
 from heedful.errors import DataError, MissingExtraError
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
@@ -45,7 +45,7 @@ def hub(monkeypatch, tmp_path):
 
 
 def test_files_as_listed_are_read(hub):
-    splits = downloaded(SOURCE)
+    splits = download_splits(SOURCE)
     assert splits["train"]["text"][:] == ["so good", "so dull"]
     assert hub.asked == [("someone/texts", "a" * 40, True)]
 
@@ -53,8 +53,8 @@ def test_files_as_listed_are_read(hub):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("train.csv", TRAIN.replace(b"good", b"gold"), r"train\.csv has not the checksum that the hub lists"),
-        ("README.md", README.replace(b"mit", b"MIT"), r"README\.md has not the checksum that the hub lists"),
+        ("train.csv", TRAIN.replace(b"good", b"gold"), r"train\.csv does not have the checksum that the hub lists"),
+        ("README.md", README.replace(b"mit", b"MIT"), r"README\.md does not have the checksum that the hub lists"),
         ("train.csv", TRAIN + b"\n", r"train\.csv has 32 bytes, not 31"),
         ("train.csv", None, r"train\.csv did not arrive"),
     ],
@@ -63,7 +63,7 @@ def test_others_are_refused_before_they_are_read(hub, monkeypatch, name, content
     monkeypatch.setattr("datasets.load_dataset", lambda *arguments: pytest.fail("it was read"))
     (hub.folder / name).unlink() if content is None else (hub.folder / name).write_bytes(content)
     with pytest.raises(DataError, match=f"someone/texts at {'a' * 40}: {message}"):
-        downloaded(SOURCE)
+        download_splits(SOURCE)
 
 
 def test_git_names_files_so(tmp_path):
@@ -80,14 +80,14 @@ def out_of_reach(*args, **kwargs):
     raise ConnectionError("no route to host\nand a long story of how it was tried")
 
 
-@pytest.mark.parametrize("function", [resolved, downloaded])
+@pytest.mark.parametrize("function", [resolve, download_splits])
 def test_a_hub_out_of_reach_is_one_sentence_that_says_what_would_do(monkeypatch, function):
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", out_of_reach)
     with pytest.raises(DataError, match=r"^someone/texts at main could not be fetched \(no route to host\); fetch it"):
         function(HubSource("someone/texts", "main"))
 
 
-@pytest.mark.parametrize(("missing", "function"), [("huggingface_hub", resolved), ("datasets", downloaded)])
+@pytest.mark.parametrize(("missing", "function"), [("huggingface_hub", resolve), ("datasets", download_splits)])
 def test_without_the_hubs_packages(monkeypatch, missing, function):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"fetching someone/texts.*heedful\[hf\]"):
@@ -96,10 +96,10 @@ def test_without_the_hubs_packages(monkeypatch, missing, function):
 
 def test_a_branch_is_resolved_to_its_commit(monkeypatch):
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *a, revision: SimpleNamespace(sha=revision * 2))
-    assert resolved(HubSource("someone/texts", "ab")) == HubSource("someone/texts", "abab")
+    assert resolve(HubSource("someone/texts", "ab")) == HubSource("someone/texts", "abab")
 
 
 def test_files_that_are_no_dataset(hub, monkeypatch):
     monkeypatch.setattr("datasets.load_dataset", out_of_reach)
     with pytest.raises(DataError, match="could not be fetched"):
-        downloaded(SOURCE)
+        download_splits(SOURCE)

@@ -128,10 +128,10 @@ def test_what_was_fetched_and_is_damaged_is_set_aside_and_fetched_again(empty_mi
     folder = fetch("sst", download=lambda source: sst5())
     whole = (folder / "stsa.fine.dev").read_bytes()
     (folder / "stsa.fine.dev").write_text(changed)
-    with pytest.raises(DataError, match=r"sst/stsa\.fine\.dev in .* has not the checksum it should have"):
+    with pytest.raises(DataError, match=r"sst/stsa\.fine\.dev in .* does not have the checksum it should have"):
         open_data("sst")
     said = []
-    fetch("sst", download=lambda source: sst5(), tell=said.append)
+    fetch("sst", download=lambda source: sst5(), notify=said.append)
     assert "stsa.fine.dev" in said[0]
     assert "it is fetched again" in said[0]
     assert (folder / "stsa.fine.dev").read_bytes() == whole
@@ -194,7 +194,7 @@ def test_a_branch_is_resolved_to_its_commit(empty_mirror, monkeypatch):
             return huggingface_hub.DatasetInfo(id=repository, sha="a" * 40)
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    monkeypatch.setattr(module, "downloaded", lambda source: sst5())
+    monkeypatch.setattr(module, "download_splits", lambda source: sst5())
     fetch("sst", revision="main")
     assert open_data("sst").decisions == (f"fetched: SetFit/sst5 at {'a' * 40}",)
 

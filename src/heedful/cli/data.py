@@ -80,10 +80,10 @@ def fetch(
     """Bring a corpus from the Hugging Face hub into the data directory, whole or not at all."""
     from heedful.data.hub import fetch as fetched
 
-    def tell(notice: str) -> None:
-        typer.echo(notice, err=True)
+    def notify(message: str) -> None:
+        typer.echo(message, err=True)
 
-    typer.echo(fetched(name, revision=revision, force=force, tell=tell))
+    typer.echo(fetched(name, revision=revision, force=force, notify=notify))
 
 
 def _print_facts(name: str, facts: dict[str, Any]) -> None:

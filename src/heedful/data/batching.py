@@ -1,7 +1,6 @@
-"""Encoded texts and sentence pairs become padded batches, bucketed by length.
+"""Padded batches of encoded texts and sentence pairs, bucketed by length.
 
-Which examples make up the batch of a step is a function of the seed and the step alone: nothing has to be remembered
-to take training up again at any step.
+The batch of a step depends on the seed and the step alone, so training can resume at any step without stored state.
 """
 
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Sentence pairs padded on the right; the decoder reads `target_in` and should say `target_out`."""
+    """Sentence pairs padded on the right; the decoder reads `target_in` and should predict `target_out`."""
 
     source: Int[Tensor, "B L"]
     source_mask: Bool[Tensor, "B L"]
@@ -94,7 +93,7 @@ def training_batches(
 def training_batches(
     split: EncodedSplit | EncodedPairs, batch_size: int, seed: int, *, start: int = 0, device: Device = "cpu"
 ) -> Iterator[Batch] | Iterator[PairBatch]:
-    """Batches for ever, from step `start` on; step s has the same batch whether or not training was interrupted."""
+    """Endless batches from step `start` on; step s has the same batch whether or not training was interrupted."""
     lengths = sort_key(split)
     per_epoch = max(1, -(-len(split) // batch_size))
     step = start
@@ -153,7 +152,7 @@ def copying_batches(task: str, batch_size: int, *, seed: int = 0, device: Device
 
 
 def sort_key(split: EncodedSplit | EncodedPairs) -> NDArray[np.int64]:
-    """A number to sort by: the length of a text; the source's length, then the target's, of a pair.
+    """The sort key of each example: the length of a text; the source's length, then the target's, of a pair.
 
     >>> sort_key(EncodedSplit.of([[2, 3], [2, 9, 3]], [0, 1]))
     array([2, 3])

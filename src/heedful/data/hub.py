@@ -1,4 +1,4 @@
-"""A corpus comes from the Hugging Face hub into the mirror, whole or not at all."""
+"""Fetch corpora from the Hugging Face hub into the data directory, atomically and with checksums."""
 
 import csv
 import gzip
@@ -19,14 +19,14 @@ from heedful.errors import DataError, MissingExtraError
 from heedful.storage.atomic_files import sha256, valid_path
 from heedful.storage.checksums import quarantine_path
 
-# What `datasets.load_dataset` gives: a dataset with columns for every split.
+# What `datasets.load_dataset` returns: a dataset with columns for every split.
 Splits = Mapping[str, Any]
 
 
-def resolved(source: HubSource) -> HubSource:
-    """The commit that a branch or tag stands for now.
+def resolve(source: HubSource) -> HubSource:
+    """The source at the commit that its branch or tag points to now.
 
-    >>> resolved(HubSource("someone/texts", "0" * 40)).revision == "0" * 40
+    >>> resolve(HubSource("someone/texts", "0" * 40)).revision == "0" * 40
     True
     """
     if re.fullmatch(r"[0-9a-f]{40}", source.revision):
@@ -42,8 +42,8 @@ def resolved(source: HubSource) -> HubSource:
     return HubSource(source.repository, str(commit))
 
 
-def downloaded(source: HubSource) -> Splits:
-    """The dataset's splits, read from files that are those of the commit."""
+def download_splits(source: HubSource) -> Splits:
+    """The splits of a dataset, read from files checked against the commit."""
     try:
         from datasets import load_dataset
         from huggingface_hub import HfApi, snapshot_download
@@ -57,13 +57,13 @@ def downloaded(source: HubSource) -> Splits:
     check_files(folder, info.siblings or (), f"{source.repository} at {source.revision}")
     try:
         splits: Splits = load_dataset(str(folder))
-    except Exception as error:  # so does this one
+    except Exception as error:  # so does `datasets`
         raise _unreachable(source, error) from error
     return splits
 
 
 def check_files(folder: Path, listed: Iterable[Any], what: str) -> None:
-    """Refuse a download in which a file is missing, or has not the size and the checksum that the hub lists.
+    """Refuse a download in which a file is missing, or differs from the size and the checksum that the hub lists.
 
     A large file is listed with its SHA-256, a small one as git knows it: the SHA-1 of its length and content.
     """
@@ -76,14 +76,14 @@ def check_files(folder: Path, listed: Iterable[Any], what: str) -> None:
             raise DataError(f"{what}: {file.rfilename} has {size:,} bytes, not {file.size:,}; {_AGAIN}")
         large = getattr(file, "lfs", None)
         if (sha256(path) != large.sha256) if large else (git_checksum(path.read_bytes()) != file.blob_id):
-            raise DataError(f"{what}: {file.rfilename} has not the checksum that the hub lists; {_AGAIN}")
+            raise DataError(f"{what}: {file.rfilename} does not have the checksum that the hub lists; {_AGAIN}")
 
 
 _AGAIN = "delete it from the cache of the hub's client and fetch again"
 
 
 def git_checksum(content: bytes) -> str:
-    """The name that git has for a file of this content.
+    """The object name of a file in git.
 
     >>> git_checksum(b"what is up, doc?")
     'bd9dbf5aae1a3862dd1526723246b20206e5fc37'
@@ -105,13 +105,13 @@ def fetch(
     revision: str | None = None,
     force: bool = False,
     download: Callable[[HubSource], Splits] | None = None,
-    tell: Callable[[str], None] = lambda notice: None,
+    notify: Callable[[str], None] = lambda message: None,
 ) -> Path:
     """Bring a corpus into the data directory and return its folder; nothing is done if it is there and unchanged.
 
     The commit is the catalog's unless `revision` names another (a branch is resolved to its commit, which is written
-    into the checksum file). What was fetched before and is damaged now is set aside, of which `tell` hears, and fetched
-    again; a folder that somebody else put there is replaced only by `force`. `download` stands in for the hub.
+    into the checksum file). A damaged folder is set aside and fetched again, with a message to `notify`; a folder
+    from elsewhere is replaced only with `force`. `download` replaces the hub in tests.
 
     >>> fetch("rotten-tomatoes")
     Traceback (most recent call last):
@@ -124,15 +124,15 @@ def fetch(
         raise DataError(f"{name} is not on the hub; get it from {wanted.source} and point HEEDFUL_DATA at its folder")
     folder = valid_path(data_directory() / wanted.folder, DataError)
     if folder.exists() and not force:
-        found = check(name)
-        if found.ok:
+        checked = check(name)
+        if checked.ok:
             return folder
         if not (folder / CHECKSUMS).exists():
-            raise DataError(f"{folder} is there, but {found.advice}; or replace the folder with --force")
-        tell(f"{found.advice}; it is fetched again, and {folder} set aside")
+            raise DataError(f"{folder} is there, but {checked.advice}; or replace the folder with --force")
+        notify(f"{checked.advice}; it is fetched again, and {folder} set aside")
     source = HubSource(wanted.hub.repository, revision or wanted.hub.revision)
     if download is None:
-        source, download = resolved(source), downloaded
+        source, download = resolve(source), download_splits
     splits = download(source)
     _place(folder, wanted, source, splits, keep_old=not force)
     return folder
@@ -141,29 +141,29 @@ def fetch(
 def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits, *, keep_old: bool) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     try:
         for path, content in _LAYOUTS[wanted.folder](_Hub(source, splits)):
-            (made / path).write_bytes(content)
-        write_checksums(made, f"{source.repository} at {source.revision}")
-        made.chmod(0o755)
-        _swap(made, folder, keep_old=keep_old)
+            (temporary / path).write_bytes(content)
+        write_checksums(temporary, f"{source.repository} at {source.revision}")
+        temporary.chmod(0o755)
+        _swap(temporary, folder, keep_old=keep_old)
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _swap(made: Path, folder: Path, *, keep_old: bool) -> None:
+def _swap(temporary: Path, folder: Path, *, keep_old: bool) -> None:
     if not folder.exists():
-        made.rename(folder)
+        temporary.rename(folder)
         return
-    aside = made.with_suffix(".old")
+    aside = temporary.with_suffix(".old")
     folder.rename(aside)
     try:
-        made.rename(folder)
+        temporary.rename(folder)
     except OSError:
         aside.rename(folder)
         raise
@@ -174,7 +174,7 @@ def _swap(made: Path, folder: Path, *, keep_old: bool) -> None:
 
 
 class _Hub:
-    """Columns of a fetched dataset; one that is not there is an error that names what is."""
+    """The columns of a fetched dataset; a missing one is an error that lists those there are."""
 
     def __init__(self, source: HubSource, splits: Splits) -> None:
         self.source, self.splits = source, splits
@@ -187,8 +187,8 @@ class _Hub:
         table = self.splits[split]
         for column in (text, label):
             if column not in table.column_names:
-                found = ", ".join(table.column_names)
-                raise DataError(f"{name} has the columns {found}, not {column!r}; try another --revision")
+                columns = ", ".join(table.column_names)
+                raise DataError(f"{name} has the columns {columns}, not {column!r}; try another --revision")
         yield from zip(table[text][:], table[label][:], strict=True)
 
 

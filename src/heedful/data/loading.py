@@ -209,8 +209,8 @@ def _corpus(name: str, parts: dict[str, Examples], source: str, seed: int | None
             few = len(train.texts)
             raise DataError(f"{source}: {few} texts are too few to split; give more, or a file with --validation")
         decisions += [*made, *_repeated(splits["train"], splits["validation"])]
-    in_order = [splits.get(split, EMPTY) for split in SPLITS]
-    return Corpus(name, names, *in_order, source=source, decisions=tuple(decisions))
+    train_set, validation, test = (splits.get(split, EMPTY) for split in SPLITS)
+    return Corpus(name, names, train_set, validation, test, source=source, decisions=tuple(decisions))
 
 
 def _repeated(train: Split, validation: Split) -> list[str]:
@@ -233,8 +233,9 @@ def _parallel_corpus(parts: dict[str, Pairs], source: str, seed: int | None) -> 
             raise DataError(f"{source}: {few} pairs are too few to split; give more, or a validation set of its own")
         splits, made = _three_splits(splits, "pairs", "", seed)
         decisions += made
-    in_order = [splits.get(split, NO_PAIRS) for split in SPLITS]
-    return ParallelCorpus(train.name, *in_order, *train.languages, source=source, decisions=tuple(decisions))
+    pairs, validation, test = (splits.get(split, NO_PAIRS) for split in SPLITS)
+    languages = train.languages
+    return ParallelCorpus(train.name, pairs, validation, test, *languages, source=source, decisions=tuple(decisions))
 
 
 def _three_splits(splits: dict[str, S], kind: str, how: str, seed: int) -> tuple[dict[str, S], list[str]]:

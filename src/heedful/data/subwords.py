@@ -1,6 +1,6 @@
-"""Sentence pairs become numbers: SentencePiece for text (snell2021 A.8), whole words for the generated tasks.
+"""Tokenisers and encoded sentence pairs: SentencePiece subwords (snell2021 A.8), or words for generated tasks.
 
-Either way one vocabulary serves both sides, and the first ids are `<pad>`, `<unk>`, `<bos>`, `<eos>`.
+Either way both sides share one vocabulary, and the first ids are `<pad>`, `<unk>`, `<bos>`, `<eos>`.
 """
 
 import io
@@ -26,16 +26,16 @@ SIZE = 8000
 
 @runtime_checkable
 class Tokeniser(Protocol):
-    """A sentence becomes ids and back."""
+    """Encodes sentences as ids and decodes them."""
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
 
     def encode(self, sentence: str) -> tuple[list[int], list[int]]:
-        """The ids, without ends, and the word (cut at spaces, from 0) that each is a part of."""
+        """The ids, without `<bos>` and `<eos>`, and the index of the word (split at spaces) that each is a part of."""
 
     def decode(self, ids: Sequence[int] | NDArray[np.int32]) -> str:
-        """The sentence; ends and padding are left out."""
+        """The sentence, without `<bos>`, `<eos>` and padding."""
 
     def save(self, path: Path) -> None:
         """Write it to a file that `load_tokeniser` reads."""
@@ -43,13 +43,13 @@ class Tokeniser(Protocol):
 
 @dataclass(frozen=True)
 class Subwords:
-    """A SentencePiece model, held as the bytes of its file."""
+    """A SentencePiece model, as the bytes of its file."""
 
     model: bytes = field(repr=False)
 
     @cached_property
     def processor(self) -> Any:
-        """The model at work."""
+        """The model, loaded."""
         from sentencepiece import SentencePieceProcessor
 
         try:
@@ -87,7 +87,7 @@ class Subwords:
 
 @dataclass(frozen=True)
 class Words:
-    """Whole words, for sentences that are words with spaces between.
+    """Words as tokens, for sentences of words separated by spaces.
 
     >>> words = Words(Vocabulary.build([["ein", "Hund"]], min_count=1))
     >>> words.encode("ein Hund bellt"), words.decode([2, 5, 4, 3])
@@ -105,7 +105,7 @@ class Words:
         return ids, list(range(len(ids)))
 
     def decode(self, ids: Sequence[int] | NDArray[np.int32]) -> str:
-        """The words with spaces between."""
+        """The words, separated by spaces."""
         return " ".join(self.vocabulary.words[i] for i in ids if i not in (PAD, BOS, EOS))
 
     def save(self, path: Path) -> None:
@@ -117,7 +117,7 @@ class Words:
 class EncodedPairs:
     """The pairs of one split as ids, each sentence `<bos> … <eos>` on both sides.
 
-    `source_words` and `target_words` say which word each id is a part of, -1 at the two ends.
+    `source_words` and `target_words` have the index of the word that each id is a part of, -1 for `<bos>` and `<eos>`.
     """
 
     source: Ragged
@@ -173,7 +173,7 @@ _COLUMNS = ("source", "target", "source_words", "target_words")
 
 
 def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords, tuple[str, ...]]:
-    """A SentencePiece model (unigram, every character covered) and what was decided on the way.
+    """A SentencePiece model (unigram, every character covered), and decisions.
 
     The same sentences give the same bytes. A small corpus may not have `size` subwords; it then gets as many as it has.
 
@@ -214,7 +214,7 @@ def train_subwords(sentences: Iterable[str], size: int = SIZE) -> tuple[Subwords
 
 
 def fit_tokeniser(corpus: ParallelCorpus, size: int = SIZE) -> tuple[Tokeniser, tuple[str, ...]]:
-    """The tokeniser of a corpus, learnt from both sides of its training split, and what was decided on the way.
+    """The tokeniser of a corpus, trained on both sides of its training split, and decisions.
 
     >>> train = ParallelSplit(("1 2",), ("2 1",))
     >>> tokeniser, _ = fit_tokeniser(ParallelCorpus("tiny", train, train, train, in_words=True))
@@ -242,7 +242,7 @@ def load_tokeniser(path: Path) -> Tokeniser:
 
 
 def encode_pairs(split: ParallelSplit, tokeniser: Tokeniser, *, source_bos: bool = True) -> EncodedPairs:
-    """Every sentence of a split as ids between `<bos>` and `<eos>`; sources without `<bos>` if so asked.
+    """Every sentence of a split as ids between `<bos>` and `<eos>`; sources without `<bos>` if `source_bos` is false.
 
     >>> words = Words(Vocabulary.build([["a", "b"]], min_count=1))
     >>> encoded = encode_pairs(ParallelSplit(("a b",), ("b",)), words)

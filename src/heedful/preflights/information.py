@@ -1,8 +1,8 @@
-"""Does co-occurrence tell words apart? What can be said about attention before any training (snell2021 §3.3, §4).
+"""Informativeness: what co-occurrence can teach attention before any training (snell2021 §3.3, §4).
 
-Attention learns from knowing which word translates which, and that knowledge comes from co-occurrence. Where all words
-of a sentence co-occur alike with its outputs, as in permutations of one set of words, there is nothing to start from.
-A label is an output sentence of one word.
+Attention learns from knowledge of which word translates which, and that comes from co-occurrence. Where all words of a
+sentence co-occur equally with its outputs, as in permutations of one set of words, there is nothing to start from. A
+label is an output sentence of one word.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.ragged import Ragged, Sentences, offsets_of, paired_ids
+from heedful.data.ragged import Ragged, Sentences, offsets_of, paired_ids, ranges
 from heedful.errors import DataError
 from heedful.metrics.numba_kernels import compiled
 
@@ -25,13 +25,13 @@ Verdict = Literal["learnable", "uninformative", "unclear"]
 
 PERMUTATIONS = 100
 MAX_CELLS = 1_000_000  # pairs of an input and an output word examined in each permutation
-ZERO = 1e-12  # what rounding leaves of a contrast that is 0
-SURE, DOUBTFUL = 0.01, 0.05
+ROUNDING = 1e-12  # a contrast of 0 may come out as large as this
+P_LEARNABLE, P_UNINFORMATIVE = 0.01, 0.05
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A value, where it would lie if inputs and outputs were paired at random, and how often chance reaches it.
+    """A value, its distribution when inputs and outputs are paired at random, and a permutation p-value.
 
     p = (1 + permutations at or above the value) / (1 + permutations)
     """
@@ -48,7 +48,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Informativeness:
-    """What co-occurrence knows. `examined` of `pairs` sentence pairs were used, drawn under the seed.
+    """The statistics of a corpus and their verdict, from a sample (`examined`) of its sentence pairs (`pairs`).
 
     `information` is the mutual information of input and output words in nats; `contrast` how much more probable the
     right output becomes when attention follows α^IBM instead of being uniform; `concentration` the mean
@@ -75,11 +75,11 @@ def informativeness(
     max_cells: int = MAX_CELLS,
     seed: int = 0,
 ) -> Informativeness:
-    """Whether attention has anything to learn from, with the pairing of targets with sources permuted as the null.
+    """Whether attention has anything to learn from; the null distribution pairs sources with permuted targets.
 
         contrast = mean over outputs of  Σ_l α_{t,l} β_{t,l} − (1/L) Σ_l β_{t,l},    α = β / Σ_l β    (Eqs 17–19)
 
-    It is 0 exactly where the words of a sentence co-occur alike with each of its outputs: attention can prefer none.
+    It is 0 exactly where the words of a sentence co-occur equally with each of its outputs: attention can prefer none.
     Departure from Eq. 17: β comes from counts without the sentence itself, and one token's worth of the output's
     overall share is added. With plain counts every rare word points to the few outputs it was seen with, under any
     labels, and on small corpora chance contrasts more than language does.
@@ -96,13 +96,13 @@ def informativeness(
     'learnable'
     """
     first, second = paired_ids(sources, targets)
-    spoken = np.flatnonzero(second.lengths > 0)
-    if len(spoken) < 2:
-        raise DataError(f"{len(spoken)} pairs with an output; at least two are needed to compare with chance")
+    worded = np.flatnonzero(second.lengths > 0)
+    if len(worded) < 2:
+        raise DataError(f"{len(worded)} pairs with an output; at least two are needed to compare with chance")
     if permutations < 1:
         raise DataError(f"{permutations} permutations; at least one is needed")
     rng = np.random.default_rng(seed)
-    chosen = _sample(first, second, spoken, max_cells, rng)
+    chosen = _sample(first, second, worded, max_cells, rng)
     corpus = _corpus(first.take(chosen), second.take(chosen))
     observed = _measure(corpus, np.arange(len(chosen)))
     null = np.array(_null(corpus, permutations, rng))
@@ -111,14 +111,14 @@ def informativeness(
 
 
 def _null(corpus: "_Corpus", permutations: int, rng: np.random.Generator) -> list[tuple[float, float, float]]:
-    """What random pairings come to, one on each core at a time: the compiled part lets go of the interpreter."""
-    found: list[tuple[float, float, float]] = []
+    """The statistics of random pairings, one per core at a time: the compiled kernel releases the interpreter lock."""
+    measured: list[tuple[float, float, float]] = []
     width = os.cpu_count() or 1
     with ThreadPoolExecutor(width) as pool:
-        while len(found) < permutations:
-            drawn = [rng.permutation(len(corpus.L)) for _ in range(min(width, permutations - len(found)))]
-            found += pool.map(lambda pairing: _measure(corpus, pairing), drawn)
-    return found
+        while len(measured) < permutations:
+            drawn = [rng.permutation(len(corpus.L)) for _ in range(min(width, permutations - len(measured)))]
+            measured += pool.map(lambda pairing: _measure(corpus, pairing), drawn)
+    return measured
 
 
 def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ragged:
@@ -128,11 +128,11 @@ def label_targets(labels: Sequence[int] | NDArray[np.integer[Any]]) -> Ragged:
     array([1, 1])
     """
     values = np.asarray(labels, dtype=np.int32)
-    return Ragged(values, np.arange(len(values) + 1, dtype=np.int64))
+    return Ragged.from_lengths(values, np.ones(len(values), dtype=np.int64))
 
 
 class _Corpus(NamedTuple):
-    """A sample of the corpus, indexed: input word i stands in `sentence[start[i]:start[i + 1]]`, so many `times`.
+    """A sample of the corpus, indexed: input word i is in `sentence[start[i]:start[i + 1]]`, each so many `times`.
 
     The distinct outputs of target m are `target[target_starts[m]:target_starts[m + 1]]`, each so many `repeats`.
     """
@@ -164,7 +164,7 @@ def _measure(corpus: _Corpus, pairing: Integers) -> tuple[float, float, float]:
     by_output = np.asarray(np.bincount(target, weights=repeats), dtype=np.float64)
     index = corpus.start, corpus.sentence, corpus.times
     information, sums = _cells(*index, target, repeats, begin, offsets_of(heights), L, T, by_input, by_output)
-    sentence, weight = np.repeat(np.arange(len(L)), heights), repeats[_ranges(begin, heights)]
+    sentence, weight = np.repeat(np.arange(len(L)), heights), repeats[ranges(begin, heights)]
     mean = sums[0] / L[sentence]
     contrast = float(np.dot(weight, sums[1] / sums[0] - mean) / weight.sum())
     concentration = float(np.dot(weight, sums[2] / sums[0] - np.log(mean)) / weight.sum())
@@ -187,7 +187,7 @@ def _cells(
 ) -> tuple[float, Floats]:
     """The information, and Σ_l β, Σ_l β², Σ_l β ln β for every distinct output of every sentence.
 
-    Input word i stands in the sentences `sentence[start[i]:start[i + 1]]`, so many `times`.
+    Input word i is in the sentences `sentence[start[i]:start[i + 1]]`, each so many `times`.
     """
     mass = by_output.sum()
     token = mass / times.sum()
@@ -196,14 +196,14 @@ def _cells(
     C = np.zeros(len(by_output), np.float64)
     touched = np.empty(len(by_output), np.int64)
     for i in range(len(by_input)):
-        found = 0
+        count = 0
         for place in range(start[i], start[i + 1]):
             m = sentence[place]
             for k in range(row_offsets[m + 1] - row_offsets[m]):
                 at = target_begin[m] + k
                 if C[target[at]] == 0.0:
-                    touched[found] = target[at]
-                    found += 1
+                    touched[count] = target[at]
+                    count += 1
                 C[target[at]] += times[place] * repeats[at] / L[m]
         for place in range(start[i], start[i + 1]):
             m, n = sentence[place], times[place]
@@ -215,20 +215,20 @@ def _cells(
                 sums[0, row] += n * beta
                 sums[1, row] += n * beta * beta
                 sums[2, row] += n * beta * np.log(beta)
-        for o in touched[:found]:
+        for o in touched[:count]:
             information += C[o] * np.log(C[o] * mass / (by_input[i] * by_output[o]))
             C[o] = 0.0
     return information / mass, sums
 
 
-def _sample(first: Ragged, second: Ragged, spoken: Integers, max_cells: int, rng: np.random.Generator) -> Integers:
-    """As many pairs, drawn at random and kept in order, as have `max_cells` pairs of words; at least 100."""
-    cells = first.lengths[spoken] * second.lengths[spoken]
+def _sample(first: Ragged, second: Ragged, worded: Integers, max_cells: int, rng: np.random.Generator) -> Integers:
+    """A random sample of pairs, in order, with at most `max_cells` pairs of words in total; at least 100 pairs."""
+    cells = first.lengths[worded] * second.lengths[worded]
     if cells.sum() <= max_cells:
-        return spoken
-    order = rng.permutation(len(spoken))
+        return worded
+    order = rng.permutation(len(worded))
     fits = int(np.searchsorted(np.cumsum(cells[order]), max_cells))
-    return spoken[np.sort(order[: max(100, fits)])]
+    return worded[np.sort(order[: max(100, fits)])]
 
 
 def _distinct(ids: Ragged) -> tuple[Integers, Floats, Integers]:
@@ -238,14 +238,8 @@ def _distinct(ids: Ragged) -> tuple[Integers, Floats, Integers]:
     return key % len(known), times.astype(np.float64), offsets_of(np.bincount(key // len(known), minlength=len(ids)))
 
 
-def _ranges(starts: Integers, lengths: Integers) -> Integers:
-    """start, start + 1, … for each row, end to end."""
-    offsets = offsets_of(lengths)
-    return np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
-
-
 def _or_zero(value: float) -> float:
-    return value if value > ZERO else 0.0
+    return value if value > ROUNDING else 0.0
 
 
 def _statistic(value: float, null: Floats) -> Statistic:
@@ -255,6 +249,6 @@ def _statistic(value: float, null: Floats) -> Statistic:
 
 
 def _verdict(contrast: Statistic) -> Verdict:
-    if contrast.value == 0 or contrast.p > DOUBTFUL or math.isnan(contrast.value):
+    if contrast.value == 0 or contrast.p > P_UNINFORMATIVE or math.isnan(contrast.value):
         return "uninformative"
-    return "learnable" if contrast.p <= SURE else "unclear"
+    return "learnable" if contrast.p <= P_LEARNABLE else "unclear"

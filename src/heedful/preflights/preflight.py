@@ -1,4 +1,4 @@
-"""What a corpus will teach attention, said before any training: counts, telling words, and a verdict. No torch."""
+"""Preflight: what a corpus can teach attention, before any training. Counts, telling words, a verdict; no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,10 +23,10 @@ from heedful.storage.atomic_files import write_json
 
 @dataclass(frozen=True)
 class Association:
-    """An input word and an output word (or label): in how many texts they stand together, each alone, and what follows.
+    """An input word and an output word (or label): the number of texts with both and with each, and their association.
 
     `trans` is Trans(o|i) of snell2021, Eq. 17; `z` how many standard deviations `together` lies above what independence
-    would give, so that a rare word cannot stand out by chance.
+    predicts, so that a rare word does not stand out by chance.
     """
 
     source: int
@@ -40,7 +40,7 @@ class Association:
 
 @dataclass(frozen=True)
 class Determinants:
-    """The input words that speak most strongly for an output, and those that speak most strongly against it."""
+    """The input words most strongly associated with an output, and those most strongly associated with its absence."""
 
     target: int
     most: tuple[Association, ...]
@@ -67,19 +67,19 @@ def determinants(
     if top < 1:
         raise DataError(f"top is {top}; it must be 1 or more")
     first, second = paired_ids(sources, targets)
-    there, said = _presence(first), _presence(second)
+    inputs, given = _presence(first), _presence(second)
     N = len(first)
-    n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (there, said))
+    n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (inputs, given))
     chosen = most_frequent(n_o) if outputs is None else np.asarray(outputs, dtype=np.int64)
     chosen = chosen[chosen < len(n_o)]
     mass = (_shares(first).T @ _occurrences(second)[:, chosen]).toarray()
     totals = _shares(first).T @ second.lengths.astype(np.float64)
-    together = (there.T @ said[:, chosen]).toarray().astype(np.float64)
+    together = (inputs.T @ given[:, chosen]).toarray().astype(np.float64)
     return rank(N, n_i, n_o, chosen, together, mass, totals, top=top)
 
 
 def most_frequent(n_o: NDArray[np.float64], count: int = 20) -> NDArray[np.int64]:
-    """The outputs that stand in most texts, the first of equals first.
+    """The outputs that occur in most texts; of equal ones, the lower id first.
 
     >>> most_frequent(np.array([1.0, 3.0, 3.0]), 2)
     array([1, 2])
@@ -98,7 +98,7 @@ def rank(
     *,
     top: int,
 ) -> dict[int, Determinants]:
-    """The same from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
+    """`determinants` from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
 
     mass: the columns of C that were chosen; totals: the sums of its rows.
     """
@@ -150,7 +150,7 @@ MAX_LENGTH = 400
 
 @dataclass(frozen=True)
 class TellingWord:
-    """A word, in how many texts it stands with the output and in all, Trans(o|i) (snell2021, Eq. 17), and a z-score."""
+    """A word, the number of texts with it and the output and with it at all, Trans(o|i) (snell2021, Eq. 17), and z."""
 
     word: str
     together: int
@@ -161,7 +161,7 @@ class TellingWord:
 
 @dataclass(frozen=True)
 class OutputWords:
-    """The words that speak most for an output (a label, or a word of the other language), and most against it."""
+    """The words most associated with an output (a label, or a word of the other language), and with its absence."""
 
     output: str
     count: int
@@ -171,7 +171,7 @@ class OutputWords:
 
 @dataclass(frozen=True)
 class CountSummary:
-    """The count table C (snell2021, Eq. 16): its size, its sum, and whether all its entries are the same."""
+    """The count table C (snell2021, Eq. 16): its size, its sum, its smallest and its largest entry."""
 
     inputs: int
     outputs: int
@@ -187,7 +187,7 @@ class CountedAlignment:
 
     counting: Estimate  # α^IBM of the count table
     model_1: Estimate  # after five iterations of IBM Model 1
-    diagonal: Estimate  # the same relative place: what position alone can do
+    diagonal: Estimate  # the same relative position: what position alone can do
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Preflight:
         return plain
 
     def save(self, path: Any) -> None:
-        """Write as JSON, whole or not at all."""
+        """Write as JSON, atomically."""
         write_json(path, self.to_dict())
 
 
@@ -225,7 +225,7 @@ def run_preflight(
     min_count: int = 3,
     seed: int = 0,
 ) -> Preflight:
-    """Count, compare with chance, and judge; on the training split alone.
+    """The preflight of a corpus: count, compare with chance, and judge, on the training split alone.
 
     >>> from heedful.data.synthetic.tasks import generated_pairs
     >>> run_preflight(generated_pairs("copy-permutation", size=300)).verdict
@@ -243,11 +243,11 @@ def run_preflight(
     C = count_table(sources, targets, source_size=len(names), target_size=len(outputs)).matrix()
     translating = isinstance(corpus, ParallelCorpus)
     labels = None if translating else range(len(outputs))
-    found = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
-    said = assemble(corpus.name, translating, statistics, C, found, names, outputs, words, decisions)
+    telling = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
+    result = assemble(corpus.name, translating, statistics, C, telling, names, outputs, words, decisions)
     if isinstance(corpus, ParallelCorpus):
-        return replace(said, alignment=_alignment(corpus, sources, targets))
-    return said
+        return replace(result, alignment=_alignment(corpus, sources, targets))
+    return result
 
 
 def assemble(
@@ -255,7 +255,7 @@ def assemble(
     translating: bool,
     statistics: Informativeness,
     C: sparse.csr_array,
-    found: Mapping[int, Determinants],
+    telling: Mapping[int, Determinants],
     names: Sequence[str],
     outputs: Sequence[str],
     words: int,
@@ -283,14 +283,14 @@ def assemble(
                 _named(each.most, names, words),
                 _named(each.least, names, words),
             )
-            for o, each in found.items()
+            for o, each in telling.items()
         ),
         decisions=decisions,
     )
 
 
 def _without_ends(split: EncodedSplit) -> Ragged:
-    """The words of each text; `<bos>` and `<eos>` stand in every text and say nothing."""
+    """The words of each text, without `<bos>` and `<eos>`, which every text has."""
     rows = [split.text(i)[1:-1] for i in range(len(split))]
     kept = [row if len(row) else split.text(i)[:1] for i, row in enumerate(rows)]
     return as_ids(kept)
@@ -299,7 +299,7 @@ def _without_ends(split: EncodedSplit) -> Ragged:
 def _pairs(
     corpus: ParallelCorpus, min_count: int
 ) -> tuple[Ragged, Ragged, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Word by word, lower-cased (a generated task's words as they are); a source without any word is left out."""
+    """Sentences as ids of lower-cased words (of a generated task: as they are); pairs of wordless sources left out."""
     rules = TokenRules()
     sides = []
     for sentences in (corpus.train.sources, corpus.train.targets):
@@ -313,18 +313,18 @@ def _pairs(
     (sources, inputs), (targets, outputs) = sides
     worded = np.flatnonzero(sources.lengths > 0)
     enough(corpus.name, len(worded))
-    said = wordless(corpus.name, len(sources) - len(worded))
-    return sources.take(worded), targets.take(worded), inputs, outputs, (*corpus.decisions, *said)
+    left_out = wordless(corpus.name, len(sources) - len(worded))
+    return sources.take(worded), targets.take(worded), inputs, outputs, (*corpus.decisions, *left_out)
 
 
 def enough(name: str, pairs: int) -> None:
-    """Refuse data that cannot be compared with chance."""
+    """Refuse data that are too few to compare with chance."""
     if pairs < 2:
         raise DataError(f"{name}: {pairs} training pairs with words; two or more are needed")
 
 
 def wordless(name: str, count: int) -> tuple[str, ...]:
-    """How it is said that sources had no words.
+    """The decision to leave out pairs whose source has no word.
 
     >>> wordless("a.de", 0)
     ()

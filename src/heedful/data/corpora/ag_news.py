@@ -19,16 +19,16 @@ def ag_news(root: Path) -> Parts[Split]:
     classes = {"World": 0, "Business": 1}
     test = as_split([(text, classes[name]) for name, text in _ag_rows(folder / "test.csv.gz") if name in classes])
     if (folder / "train.csv.gz").is_file():
-        found = [(text, classes[name]) for name, text in _ag_rows(folder / "train.csv.gz") if name in classes]
+        texts = [(text, classes[name]) for name, text in _ag_rows(folder / "train.csv.gz") if name in classes]
     else:
         rows = csv.DictReader(io.StringIO(read_whole(folder / "train10000_valMed.csv.gz"), newline=""))
         number = {"0": 0, "2": 1}
-        found = [(_plain(row["text"].replace(" . ", " ", 1)), number[row["gt"]]) for row in rows if row["gt"] in number]
+        texts = [(_plain(row["text"].replace(" . ", " ", 1)), number[row["gt"]]) for row in rows if row["gt"] in number]
         decisions.append("train: world and business among a sample of 10,000 texts of the official training set")
     held_out = {_key(text) for text in test.texts}
-    kept = [(text, label) for text, label in found if _key(text) not in held_out]
-    if len(kept) < len(found):
-        decisions.append(f"train: {len(found) - len(kept):,} texts that are also in the test set dropped")
+    kept = [(text, label) for text, label in texts if _key(text) not in held_out]
+    if len(kept) < len(texts):
+        decisions.append(f"train: {len(texts) - len(kept):,} texts that are also in the test set dropped")
     train = as_split(distinct(kept, decisions))
     decisions.append("the test set serves as validation set, as in the paper, so there is no test set")
     return Parts(train, test, EMPTY, tuple(decisions))

@@ -31,9 +31,9 @@ def amazon(root: Path) -> Parts[Split]:
         for label, name in enumerate(("negative", "positive"))
         for review in _reviews(root / "amazon_multidomain" / domain / f"{name}.review.gz")
     ]
-    found = distinct(not_empty(pairs, "all", decisions), decisions)
-    short = [(text, label) for text, label in found if len(tokenise(text)) < LONGEST_REVIEW]
-    decisions.append(f"{len(found) - len(short):,} reviews of {LONGEST_REVIEW} words or more dropped")
+    reviews = distinct(not_empty(pairs, "all", decisions), decisions)
+    short = [(text, label) for text, label in reviews if len(tokenise(text)) < LONGEST_REVIEW]
+    decisions.append(f"{len(reviews) - len(short):,} reviews of {LONGEST_REVIEW} words or more dropped")
     return split_in_three(as_split(short), decisions)
 
 

@@ -1,6 +1,6 @@
-"""Texts in which people marked the words that decide: folders laid out as in ERASER (DeYoung et al. 2020).
+"""Texts with rationales, words that people marked: folders laid out as in ERASER (DeYoung et al. 2020).
 
-`docs/` (or `docs.tar.gz`) holds the texts, words set apart by spaces; `train.jsonl`, `val.jsonl` and `test.jsonl` (or
+`docs/` (or `docs.tar.gz`) holds the texts, words separated by spaces; `train.jsonl`, `val.jsonl` and `test.jsonl` (or
 the same gzipped) hold a label and spans of words for each.
 """
 
@@ -76,19 +76,21 @@ def read_marked(folder: Path, part: str) -> Marked:
         try:
             rows.append(_row(json.loads(line), documents))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            said = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
-            raise DataError(f"{path}:{number}: {said}; each line is a JSON object as in ERASER") from None
+            why = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
+            raise DataError(f"{path}:{number}: {why}; each line is a JSON object as in ERASER") from None
     texts, labels, spans, ids = zip(*rows, strict=True) if rows else ((), (), (), ())
     return Marked(texts, labels, spans, ids)
 
 
 def eraser_movies(root: Path) -> Parts[Split]:
-    """The film reviews of ERASER. The validation texts stand in the training file too, and are taken out of it."""
+    """The film reviews of ERASER. The validation texts are in the training file too, and are removed from it."""
     train, validation, test = (read_marked(root / "eraser_movies", part) for part in PARTS)
     known = set(validation.ids)
     kept = [i for i, name in enumerate(train.ids) if name not in known]
-    said = f"train: {len(train) - len(kept):,} texts that are validation texts too dropped"
-    return Parts(_split(train).take(kept), _split(validation), _split(test), (said,) if len(kept) < len(train) else ())
+    decision = f"train: {len(train) - len(kept):,} texts that are validation texts too dropped"
+    return Parts(
+        _split(train).take(kept), _split(validation), _split(test), (decision,) if len(kept) < len(train) else ()
+    )
 
 
 def _annotations(folder: Path, part: str) -> Path:
@@ -103,8 +105,8 @@ def _documents(folder: Path) -> Mapping[str, str]:
 
 
 def _unpacked(path: Path) -> Mapping[str, str]:
-    """The texts of an archive, read and never written out; links and devices are passed over."""
-    found, total = {}, 0
+    """The texts of an archive, read in memory; links and devices are skipped."""
+    documents, total = {}, 0
     try:
         size = path.stat().st_size
         with tarfile.open(path) as archive:
@@ -114,10 +116,10 @@ def _unpacked(path: Path) -> Mapping[str, str]:
                     continue
                 total += member.size
                 refuse_bomb(path, size, total)
-                found[Path(member.name).name] = content.read().decode("utf-8")
+                documents[Path(member.name).name] = content.read().decode("utf-8")
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise unreadable(path, error) from error
-    return found
+    return documents
 
 
 def _row(row: Mapping[str, object], documents: Mapping[str, str]) -> tuple[str, str, tuple[Span, ...], str]:

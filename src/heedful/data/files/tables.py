@@ -158,10 +158,10 @@ def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 
 def _delimited(path: Path, *, quoted: bool) -> Table:
-    with closing(records(path, quoted=quoted, whole=True)) as found:
-        _, names = next(found)
+    with closing(records(path, quoted=quoted, whole=True)) as numbered:
+        _, names = next(numbered)
         lines, rows = [], []
-        for line, row in found:
+        for line, row in numbered:
             lines.append(line)
             rows.append(row)
     if not rows:

@@ -49,8 +49,8 @@ def split_lines(text: str) -> list[str]:
 
 def read_text(path: Path) -> str:
     """The content of a UTF-8 file, `.gz` or not, without its byte-order mark."""
-    found = list(blocks(path, whole=True))
-    return Block(b"".join(block.content for block in found), 1, found[0].offset).decode(path) if found else ""
+    parts = list(blocks(path, whole=True))
+    return Block(b"".join(part.content for part in parts), 1, parts[0].offset).decode(path) if parts else ""
 
 
 class Block(NamedTuple):

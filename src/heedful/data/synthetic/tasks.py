@@ -1,6 +1,6 @@
-"""Tasks whose answer is known, generated under a seed: endless streams, and corpora of any size.
+"""Generated tasks with known answers: endless streams and corpora of any size, under a seed.
 
-Each makes one point about how attention is learned. Where the answer is an alignment, it comes with the pairs.
+Each shows one thing about how attention is learned. Translation tasks come with gold alignments.
 """
 
 import itertools
@@ -33,10 +33,10 @@ class Task:
     name: str
     kind: Literal["translation", "classification"]
     description: str
-    size: int  # training examples of the corpus unless asked otherwise
+    size: int  # training examples of the corpus by default
 
     def stream(self, seed: int = 0) -> "Iterator[SyntheticExample] | Iterator[tuple[str, int]]":
-        """Its examples, for ever.
+        """Its examples, endlessly.
 
         >>> next(TASKS["keyword"].stream())[1] in (0, 1)
         True
@@ -86,7 +86,7 @@ TASKS = {
 
 
 def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticExample]:
-    """Sentence pairs of a translation task, for ever.
+    """Sentence pairs of a translation task, endlessly.
 
     >>> example = next(stream_pairs("copy-permutation"))
     >>> example.source == example.target, len(set(example.source.split()))
@@ -142,7 +142,7 @@ def permutation() -> NDArray[np.int64]:
 
 
 def stream_texts(name: str, *, seed: int = 0) -> Iterator[tuple[str, int]]:
-    """Texts and labels (0 negative, 1 positive) of a classification task, for ever, as many of each.
+    """Texts and labels (0 negative, 1 positive) of a classification task, endlessly, as many of each.
 
     >>> text, label = next(stream_texts("keyword"))
     >>> text.split().count("1") == label
@@ -171,8 +171,8 @@ def generated_pairs(name: str, *, size: int | None = None, seed: int = 0) -> Par
         sources, targets, gold = zip(*itertools.islice(stream_pairs(name, seed=3 * seed + k), count), strict=True)
         splits.append(ParallelSplit(sources, targets, gold))
     train, validation, test = splits
-    seen = set(zip(train.sources, train.targets, strict=True))
-    shared = sum(pair in seen for pair in zip(test.sources, test.targets, strict=True))
+    known = set(zip(train.sources, train.targets, strict=True))
+    shared = sum(pair in known for pair in zip(test.sources, test.targets, strict=True))
     languages = ("de", "en") if name == "toy-de-en" else ("source", "target")
     return ParallelCorpus(
         name,

@@ -39,7 +39,7 @@ class Pair(NamedTuple):
 
 
 def sentence_pairs(seed: int = 0) -> Iterator[Pair]:
-    """Sentence pairs for ever; the same ones for the same seed.
+    """Endless sentence pairs; the same ones for the same seed.
 
     >>> next(sentence_pairs(seed=2)).german
     'dieser König will heute in jeder Schule weglaufen .'
@@ -72,7 +72,7 @@ _WITHIN = {"animate": ("person", "animal"), "object": ("thing", "clothing"), "gi
 
 @dataclass
 class _Parts:
-    """What stands in a clause beside subject and verb."""
+    """The parts of a clause besides subject and verb."""
 
     objects: list[Phrase] = field(default_factory=list)
     places: list[Phrase] = field(default_factory=list)
@@ -119,9 +119,9 @@ class _Sentence(Phrases):
         modal = rng.choice([m for m in ("können", "müssen", "wollen", "dürfen") if not (negated and m == "müssen")])
         fronted = order == "main" and bool(parts.when[0]) and rng.random() < 0.5
 
-        said = german_verb(verb, tense, modal, subject.person, subject.number, order == "final")
-        finite = [Token(said.finite, ideas[tense == "modal"])]
-        tail = [Token(said.tail, ideas[0])] if said.tail else []
+        verb_form = german_verb(verb, tense, modal, subject.person, subject.number, order == "final")
+        finite = [Token(verb_form.finite, ideas[tense == "modal"])]
+        tail = [Token(verb_form.tail, ideas[0])] if verb_form.tail else []
         middle = _middle(parts, [Token("nicht", ideas[2])] if negated and kein is None else [], fronted)
         first = parts.when[0] if fronted else moved.german if moved else []
         if order == "final":
@@ -227,11 +227,11 @@ class _Sentence(Phrases):
         """The man says that …"""
         subject, verb = self.someone("person", "nom"), self.rng.choice(self.words.verbs["person that"])
         tense, idea = self.rng.choice(("present", "perfect")), next(self.ideas)
-        said = german_verb(verb, tense, "", subject.person, subject.number, False)
+        verb_form = german_verb(verb, tense, "", subject.person, subject.number, False)
         group = english_verb(verb, tense, "", subject.person, subject.number, False, False)
         that, comma = self.link("dass", "that"), Token(",", next(self.ideas))
         german, english = self.inner("final")
-        spoken = [Token(w, idea) for w in (said.finite, said.tail) if w]
+        spoken = [Token(w, idea) for w in (verb_form.finite, verb_form.tail) if w]
         return (
             [*subject.german, *spoken, comma, *that[0], *german],
             [*subject.english, *(Token(w, idea) for w, _, _ in group.main), *that[1], *english],
@@ -249,12 +249,12 @@ class _Sentence(Phrases):
     def there_is(self) -> Both:
         """Im Garten gibt es einen Hund: the German object is the English subject."""
         place, kind = self.place(), self.rng.choice(("animal", "thing", "person"))
-        found = self.noun(self.pick(kind), "acc", article="a")
-        there, gives = self.link("es", "there"), self.link("gibt", "are" if found.number == "pl" else "is")
-        english = there[1] + gives[1] + found.english + place.english
+        thing = self.noun(self.pick(kind), "acc", article="a")
+        there, gives = self.link("es", "there"), self.link("gibt", "are" if thing.number == "pl" else "is")
+        english = there[1] + gives[1] + thing.english + place.english
         if self.rng.random() < 0.5:
-            return place.german + gives[0] + there[0] + found.german, english
-        return there[0] + gives[0] + found.german + place.german, english
+            return place.german + gives[0] + there[0] + thing.german, english
+        return there[0] + gives[0] + thing.german + place.german, english
 
 
 def _middle(parts: _Parts, nicht: Tokens, fronted: bool) -> Tokens:

@@ -91,14 +91,19 @@ def lexicon() -> Lexicon:
     nouns["animate"] = nouns["person"] + nouns["animal"]
     nouns["object"] = nouns["thing"] + nouns["clothing"]
     return Lexicon(
-        nouns,
-        {kind: tuple(map(_adjective, entries)) for kind, entries in words["adjectives"].items()},
-        {kinds: tuple(map(read_verb, entries)) for kinds, entries in words["verbs"].items()},
-        tuple((read_verb(entry), *rest) for entry, *rest in words["prepositional"]),
-        tuple(map(_pronoun, words["pronouns"])),
-        tuple(words["colours"]),
-        *(_translations(words[name]) for name in ("possessives", "numbers", "places", "conjunctions", "often", "how")),
-        {tense: _translations(entries) for tense, entries in words["when"].items()},
+        nouns=nouns,
+        adjectives={kind: tuple(map(_adjective, entries)) for kind, entries in words["adjectives"].items()},
+        verbs={kinds: tuple(map(read_verb, entries)) for kinds, entries in words["verbs"].items()},
+        prepositional=tuple((read_verb(entry), *rest) for entry, *rest in words["prepositional"]),
+        pronouns=tuple(map(_pronoun, words["pronouns"])),
+        colours=tuple(words["colours"]),
+        possessives=_translations(words["possessives"]),
+        numbers=_translations(words["numbers"]),
+        places=_translations(words["places"]),
+        conjunctions=_translations(words["conjunctions"]),
+        often=_translations(words["often"]),
+        how=_translations(words["how"]),
+        when={tense: _translations(entries) for tense, entries in words["when"].items()},
     )
 
 
