@@ -11,6 +11,7 @@ from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.alignments import Alignment
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.records.index import list_runs
+from heedful.storage.manifest import Manifest
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 QUICK = AuditSettings(integrated_steps=4, adversary_steps=40, random_orders=2, chunk=5, resamples=200)
@@ -249,7 +250,7 @@ def test_links_are_scored_where_passages_are_output_words(tmp_path):
 def test_no_folder_of_somebody_else(tmp_path):
     assert free_folder(tmp_path / "new") == tmp_path / "new"
     (tmp_path / "file").write_text("")
-    (tmp_path / "config.toml").write_text("")
+    Manifest("study").write(tmp_path)
     with pytest.raises(ConfigError, match="is a file"):
         free_folder(tmp_path / "file")
     with pytest.raises(ConfigError, match="holds a study"):
