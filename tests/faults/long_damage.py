@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from heedful.studies.repair import is_whole
+from heedful.studies.repair import is_intact
 from heedful.studies.run_directory import RunDirectory
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, last
 from tests.faults.ledger import record
@@ -48,7 +48,7 @@ def mended(source: Path, run: Path, kind: str, harm: str, expected: bytes) -> bo
     notices: list[str] = []
     same = finish(TEXTS, run, notices) == expected
     named = any(str(harmed) in notice and "damaged-1" in notice for notice in notices)
-    well = same and named and is_whole(RunDirectory(run))
+    well = same and named and is_intact(RunDirectory(run))
     print(f"{kind} {harm}: {'mended' if well else f'FAILED, same: {same}, said: {notices}'}", flush=True)
     shutil.rmtree(run)
     return well

@@ -7,7 +7,7 @@ import pytest
 from heedful.config import with_overrides
 from heedful.errors import DamagedError, HeedfulError, RunError
 from heedful.reports.study_page import render_study
-from heedful.studies.repair import damages, is_whole
+from heedful.studies.repair import damages, is_intact
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import token_table
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
@@ -38,12 +38,12 @@ def run(whole, tmp_path):
 )
 def test_a_finished_run_is_mended(whole, run, kind, harm):
     HARMS[harm](run / kind)
-    assert not is_whole(RunDirectory(run))
+    assert not is_intact(RunDirectory(run))
     notices = []
     assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
     assert [n for n in notices if str(run / kind) in n and f"{(run / kind).name}.damaged-1" in n], notices
     assert (run / f"{kind}.damaged-1").exists()
-    assert is_whole(RunDirectory(run))
+    assert is_intact(RunDirectory(run))
     if kind != "manifest.json":
         assert RunDirectory(run).manifest().details["set_aside"] == notices
     if kind not in ("manifest.json", "models/proxy-0/done.json"):  # these know how long it took
@@ -101,7 +101,7 @@ def test_a_checkpoint_of_other_data_is_of_no_use(broken_off, tmp_path):
 
 def test_a_config_that_is_no_toml_is_written_anew_where_others_know_what_was_asked(whole, run):
     (run / "config.toml").write_text("data = \n")
-    assert not is_whole(RunDirectory(run))
+    assert not is_intact(RunDirectory(run))
     notices = []
     assert finish(TEXTS, run, notices) == (whole / "result.json").read_bytes()
     assert notices[0].startswith(f"{run / 'config.toml'} was damaged (")

@@ -8,7 +8,7 @@ from heedful.errors import ConfigError
 from heedful.models.training import Standing
 from heedful.storage.atomic_files import sha256
 from heedful.storage.checksums import read_checksummed_json, write_checksummed_json
-from heedful.studies.checkpoints import SETTING, Checkpoints, Saved
+from heedful.studies.checkpoints import SETTING, Checkpoint, Checkpoints
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 
 
@@ -16,10 +16,12 @@ def checkpoints(folder, *, device="cpu", shift=0) -> Checkpoints:
     return Checkpoints(folder, {"device": device}, lambda step: [step + shift, 3])
 
 
-def saved(step: int) -> Saved:
+def saved(step: int) -> Checkpoint:
     weight = torch.full((2, 3), float(step))
     standing = Standing(step, (0.5, 0.25), {"0.step": torch.tensor(5.0)}, {"torch": torch.arange(4, dtype=torch.uint8)})
-    return Saved(standing, [{"step": 0, "loss": 1.0}], {"a.weight": weight}, {"loss": 1.0}, {"a.weight": weight / 2})
+    return Checkpoint(
+        standing, [{"step": 0, "loss": 1.0}], {"a.weight": weight}, {"loss": 1.0}, {"a.weight": weight / 2}
+    )
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def folder(tmp_path) -> ModelDirectory:
 
 
 def test_the_last_one_is_taken_up_as_it_was(folder):
-    assert folder.state_steps() == [30, 40]
+    assert folder.checkpoint_steps() == [30, 40]
     folder.written = {}
     found, expected = checkpoints(folder).latest(), saved(40)
     assert (found.standing.step, found.standing.losses) == (40, (0.5, 0.25))
@@ -54,7 +56,7 @@ def test_the_last_one_is_taken_up_as_it_was(folder):
 @pytest.mark.parametrize("other", [{"device": "cuda"}, {"shift": 1}], ids=["another machine", "another order of data"])
 def test_those_of_another_training_are_dropped(folder, other):
     assert checkpoints(folder, **other).latest() is None
-    assert folder.state_steps() == []
+    assert folder.checkpoint_steps() == []
     assert list((folder.root / "checkpoints").iterdir()) == []
 
 
@@ -62,7 +64,7 @@ def test_one_that_was_being_written_is_dropped(folder):
     (folder.checkpoint_folder(40) / STATE).unlink()
     told = []
     assert checkpoints(folder).latest(told.append).standing.step == 30
-    assert folder.state_steps() == [30]
+    assert folder.checkpoint_steps() == [30]
     assert told == []
 
 
@@ -91,7 +93,7 @@ def test_after_damage_to_what_all_rest_on_the_next_ones_are_kept(folder):
     for step in (1, 2, 3):
         checkpoints(folder).save(saved(step))
     assert checkpoints(folder).latest().standing.step == 3
-    assert folder.state_steps() == [2, 3]
+    assert folder.checkpoint_steps() == [2, 3]
 
 
 @pytest.mark.parametrize("told", ["soon", "-1", "nan", ""])

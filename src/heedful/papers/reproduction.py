@@ -21,7 +21,7 @@ from heedful.papers.experiment import Experiment, Needs, Workspace, study_folder
 from heedful.papers.results import Result, found, made_now, place, why_stale, write_folder_manifest
 from heedful.papers.units import Unit
 from heedful.storage.manifest import MANIFEST
-from heedful.studies.repair import is_whole
+from heedful.studies.repair import is_intact
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
@@ -169,7 +169,7 @@ def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterat
         for config in each.studies:
             wanted.setdefault(study_folder(config), (name, config))
     for folder, pair in wanted.items():
-        if not is_whole(RunDirectory(workspace.root / folder)):
+        if not is_intact(RunDirectory(workspace.root / folder)):
             yield pair
 
 

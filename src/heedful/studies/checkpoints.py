@@ -30,7 +30,7 @@ _KEPT = 2
 
 
 @dataclass(frozen=True)
-class Saved:
+class Checkpoint:
     """A checkpoint: the state of the training loop, the metrics, the weights, and the best weights where kept."""
 
     standing: Standing
@@ -60,7 +60,7 @@ class Checkpoints:
         """Whether the last checkpoint is old enough for a new one."""
         return time.monotonic() - self._last >= max(self._seconds, _COST * self._cost if self._seconds else 0)
 
-    def save(self, saved: Saved) -> None:
+    def save(self, saved: Checkpoint) -> None:
         """Write a checkpoint, and remove all but the last two."""
         began = time.monotonic()
         standing = saved.standing
@@ -81,24 +81,24 @@ class Checkpoints:
             "metrics": saved.metrics,
             "best": saved.best,
         }
-        files = {**self.folder.traces_written(), self._tensors(standing.step): checksum}
+        files = {**self.folder.trace_checksums(), self._tensors(standing.step): checksum}
         self._record(standing.step).save(state, files)
-        for step in self.folder.state_steps()[:-_KEPT]:
-            self.folder.drop_state(step)
+        for step in self.folder.checkpoint_steps()[:-_KEPT]:
+            self.folder.remove_checkpoint(step)
         self._last = time.monotonic()
         self._cost = self._last - began
 
-    def latest(self, notify: Notify = lambda notice: None) -> Saved | None:
+    def latest(self, notify: Notify = lambda notice: None) -> Checkpoint | None:
         """The last checkpoint that is undamaged, as are all files that it lists; None where there is none.
 
         Damaged files are set aside, and the checkpoints that list them removed.
         """
-        for step in reversed(self.folder.state_steps()):
+        for step in reversed(self.folder.checkpoint_steps()):
             record, name = self._record(step), self._tensors(step)
             tensors = _load(record, name, notify) if record.repair(notify) else None
             if tensors is not None and self._fits(state := record.load()):
                 self.folder.written = {file: sum for file, sum in record.files().items() if file != name}
-                return Saved(
+                return Checkpoint(
                     Standing(
                         step,
                         tuple(state["losses"]),
@@ -110,7 +110,7 @@ class Checkpoints:
                     state["best"],
                     _group("best", tensors),
                 )
-            self.folder.drop_state(step)  # else it would count as one of those that are kept
+            self.folder.remove_checkpoint(step)  # else it would count as one of those that are kept
         return None
 
     def _fits(self, state: Mapping[str, Any]) -> bool:

@@ -14,18 +14,18 @@ from heedful.storage.step_cache import Damage, Notify, repair_notice
 from heedful.studies.run_directory import RunDirectory
 
 
-def mend(run: RunDirectory, config: StudyConfig, tell: Notify = lambda notice: None) -> None:
+def repair_run(run: RunDirectory, config: StudyConfig, notify: Notify = lambda notice: None) -> None:
     """Set aside every damaged file of a run; call it only while holding the run's lock."""
     if not valid_path(run.config_path).exists():
         return
-    _repair_config(run, config, tell)
+    _repair_config(run, config, notify)
     for record in list(run.records()):
-        record.repair(tell)
+        record.repair(notify)
     for done in (run.root / "models").glob("*/done.json"):
-        run.model(done.parent.name).drop_states()  # of a process that was killed before it did so itself
+        run.model(done.parent.name).remove_checkpoints()  # of a process that was killed before it did so itself
 
 
-def is_whole(run: RunDirectory) -> bool:
+def is_intact(run: RunDirectory) -> bool:
     """Whether a run is finished and none of its files is damaged."""
     try:
         run.config()
@@ -40,12 +40,12 @@ def damages(run: RunDirectory) -> Iterator[Damage]:
         yield from record.damages()
 
 
-def known_data(run: RunDirectory) -> set[str]:
+def trained_data_digests(run: RunDirectory) -> set[str]:
     """The digests of the data that the trained models of a run were trained on."""
     return {identity["data"] for identity in _identities(run)}
 
 
-def _repair_config(run: RunDirectory, config: StudyConfig, tell: Notify) -> None:
+def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> None:
     """Replace a damaged config.toml by the given settings, unless the records of the run name other settings."""
     try:
         run.config()
@@ -66,7 +66,7 @@ def _repair_config(run: RunDirectory, config: StudyConfig, tell: Notify) -> None
     aside = quarantine_path(run.config_path)
     write_atomically(aside, lambda path: shutil.copyfile(run.config_path, path))
     run.save_config(config)
-    tell(repair_notice(run.config_path, why, aside))
+    notify(repair_notice(run.config_path, why, aside))
 
 
 def _identities(run: RunDirectory) -> Iterator[dict[str, str]]:

@@ -64,12 +64,12 @@ class ModelDirectory:
         """Weights at a step."""
         return self.root / "checkpoints" / str(step)
 
-    def state_steps(self) -> list[int]:
+    def checkpoint_steps(self) -> list[int]:
         """Steps with a checkpoint to resume from, complete or not."""
         names = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
         return sorted(int(name) for name in names if name.isdecimal())
 
-    def drop_state(self, step: int) -> None:
+    def remove_checkpoint(self, step: int) -> None:
         """Remove the checkpoint of a step; the final weights stay."""
         folder = self.checkpoint_folder(step)
         for name in (STATE, TENSORS):
@@ -77,10 +77,10 @@ class ModelDirectory:
         if not any(folder.iterdir()):
             folder.rmdir()
 
-    def drop_states(self) -> None:
+    def remove_checkpoints(self) -> None:
         """Remove all checkpoints, which a trained model no longer needs."""
-        for step in self.state_steps():
-            self.drop_state(step)
+        for step in self.checkpoint_steps():
+            self.remove_checkpoint(step)
 
     def record(self, step: int, snapshot: Snapshot, split: Recorded = "validation") -> None:
         """Store one step of the trace."""
@@ -91,11 +91,11 @@ class ModelDirectory:
         """Remember the checksum of a file of this model that was just written."""
         self.written[self._name(path)] = checksum
 
-    def traces_written(self) -> dict[str, str]:
+    def trace_checksums(self) -> dict[str, str]:
         """The checksums of the trace so far."""
         return {name: checksum for name, checksum in self.written.items() if name.startswith("trace")}
 
-    def forget_the_rest(self) -> None:
+    def remove_unlisted_traces(self) -> None:
         """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
         for path in self.root.glob("trace*/*.parquet"):
             if self._name(path) not in self.written:
@@ -113,7 +113,7 @@ class ModelDirectory:
         """The summary of the trained model."""
         return self.done.load()
 
-    def checked(self, path: Path) -> Path:
+    def verified(self, path: Path) -> Path:
         """The path of a file; of a trained model, its checksum is verified first."""
         return self.done.verified(self._name(path)) if self.is_done() else path
 
@@ -124,7 +124,7 @@ class ModelDirectory:
 
     def metrics(self) -> list[dict[str, Any]]:
         """One dictionary per evaluation."""
-        path = self.checked(self.root / "metrics.jsonl")
+        path = self.verified(self.root / "metrics.jsonl")
         try:
             return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except FileNotFoundError:

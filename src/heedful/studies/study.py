@@ -23,7 +23,7 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.repair import known_data, mend
+from heedful.studies.repair import repair_run, trained_data_digests
 from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
 from heedful.studies.verdict import judge
@@ -108,7 +108,7 @@ def open_study(
 
     with directory_lock(run.root) as lock:
         remove_temporary_files(run.root)
-        mend(run, config, notify)
+        repair_run(run, config, notify)
         clock.begin(run.root)
         run.claim(config)
         on_stage("reading the data")
@@ -157,7 +157,9 @@ def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | Parall
             raise
         return  # the data are gone, but the run has all it needs
     stored = run.has_data()
-    if {corpus.digest()} != ({run.data_summary()["digest"]} if stored else known_data(run) or {corpus.digest()}):
+    if {corpus.digest()} != (
+        {run.data_summary()["digest"]} if stored else trained_data_digests(run) or {corpus.digest()}
+    ):
         raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
     if stored:
         return

@@ -128,7 +128,7 @@ def load_model(run: RunDirectory, seed: int | None = None) -> AttentionClassifie
     weights = folder.checkpoint_folder(config.train.steps) / "model.safetensors"
     if not folder.is_done() and not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished")
-    folder.checked(weights)
+    folder.verified(weights)
     model = AttentionClassifier(config.model, len(run.vocabulary()), len(run.data_summary()["labels"]))
     model.load_state_dict(load_file(weights))
     return model.eval()

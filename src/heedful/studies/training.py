@@ -21,7 +21,7 @@ from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.training import Standing, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically
-from heedful.studies.checkpoints import Checkpoints, Saved
+from heedful.studies.checkpoints import Checkpoint, Checkpoints
 from heedful.studies.run_directory import ModelDirectory, ModelSpec, RunDirectory
 
 Model = AttentionClassifier | Translator | BagOfWordsProxy
@@ -69,7 +69,7 @@ def train_model(
     summary = {"kind": spec.kind, "seed": spec.seed, **of_task.train_model(training)}
     seconds = round(time.perf_counter() - started, 1)
     training.folder.finish(summary | {"seconds": seconds, "identity": run.identity()})
-    training.folder.drop_states()
+    training.folder.remove_checkpoints()
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _run(
     )
     saved = checkpoints.latest(job.tell)
     metrics: list[dict[str, Any]] = []
-    job.folder.forget_the_rest()
+    job.folder.remove_unlisted_traces()
     if saved:
         metrics += saved.metrics
         job.folder.save_metrics(metrics)
@@ -187,7 +187,7 @@ def _run(
 
     def before_step(step: int, standing: Callable[[], Standing]) -> None:
         if checkpoints.is_due():
-            checkpoints.save(Saved(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
+            checkpoints.save(Checkpoint(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
 
     since = saved.standing if saved else None
     first = since.step if since else 0

@@ -23,7 +23,7 @@ from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock, refuse_other
 from heedful.storage.serialization import digest, to_toml
-from heedful.studies.repair import mend
+from heedful.studies.repair import repair_run
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.grid import Grid, GridPoint, grid_of, read_grid
@@ -212,7 +212,7 @@ def _is_finished(out: Path, point: GridPoint, on_event: OnEvent) -> bool:
             on_event({"study": point.folder, "place": point.place, "attempt": 1, "notice": notice})
 
         with suppress(HeedfulError), directory_lock(folder):
-            mend(RunDirectory(folder), point.config, tell)
+            repair_run(RunDirectory(folder), point.config, tell)
     return result is not None
 
 
