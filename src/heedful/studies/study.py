@@ -157,9 +157,8 @@ def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | Parall
             raise
         return  # the data are gone, but the run has all it needs
     stored = run.has_data()
-    if {corpus.digest()} != (
-        {run.data_summary()["digest"]} if stored else trained_data_digests(run) or {corpus.digest()}
-    ):
+    known = {run.data_summary()["digest"]} if stored else trained_data_digests(run)
+    if known and known != {corpus.digest()}:
         raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
     if stored:
         return
