@@ -177,9 +177,8 @@ def _count_words(stream: FileStream, settings: Settings, rules: TokenRules, on_p
     capacity = max(CAPACITY, 2 * settings.max_types)
     seen = _FirstPass(FrequentWords(capacity), FrequentWords(capacity), Counter())
     report = _reporter(stream, "reading words", on_progress)
-    for chunk, part in parallel_map(
-        count_words, CountingPlan(rules), chunks(stream, settings.rows), **_workers(settings)
-    ):
+    plan = CountingPlan(rules)
+    for chunk, part in parallel_map(count_words, plan, chunks(stream, settings.rows), **_workers(settings)):
         seen.add(part, stream)
         report(chunk.done)
     on_progress({"model": "reading words", "done": True})

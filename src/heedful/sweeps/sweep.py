@@ -261,10 +261,13 @@ def grid_toml(grid: Mapping[str, Any]) -> str:
 
     >>> print(grid_toml({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10]}}))
     [base]
-    "data" = "sst"
+    data = "sst"
     <BLANKLINE>
     [grid]
-    "model.scale" = [1, 10]
+    "model.scale" = [
+        1,
+        10,
+    ]
     <BLANKLINE>
     """
     return to_toml({table: grid.get(table, {}) for table in ("base", "grid")})
