@@ -20,7 +20,7 @@ from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Unit, Workspace
 from heedful.papers.meister2021 import adversaries, figures, models, tables
 from heedful.papers.meister2021.adversaries import Attacked, attack, attack_needs, read_attacks
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
@@ -46,8 +46,7 @@ from heedful.papers.meister2021.tables import (
     trend,
 )
 from heedful.papers.reproduction import prepare
-from heedful.papers.results import Result, place
-from heedful.papers.units import Unit
+from heedful.papers.results import Result, result_path
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
@@ -73,7 +72,7 @@ def text_values(answer: dict[str, Any]) -> dict[str, list[float | None]]:
 
 @pytest.mark.parametrize("name", [experiment.name for experiment in EXPERIMENTS])
 def test_every_experiment_is_found_and_stored(reproduced_meister: Reproduced, name: str):
-    path = place(reproduced_meister.results, "meister2021", "smoke", name)
+    path = result_path(reproduced_meister.results, "meister2021", "smoke", name)
     json.loads(path.read_text(), parse_constant=refuse)
     finding = Result.load(path).finding
     assert finding.tables or finding.figures
@@ -90,7 +89,7 @@ def test_no_unit_holds_nan(reproduced_meister: Reproduced):
 
 def test_every_claim_is_measured(reproduced_meister: Reproduced):
     found = {
-        ("meister2021", e.name): Result.load(place(reproduced_meister.results, "meister2021", "smoke", e.name))
+        ("meister2021", e.name): Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", e.name))
         for e in EXPERIMENTS
     }
     entries = judge(CLAIMS, found, "smoke")
@@ -102,7 +101,7 @@ def test_every_claim_is_measured(reproduced_meister: Reproduced):
 def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
     room, kind = reproduced_meister.workspace, Trained(POLARITY, "transformer", SPARSEMAX)
     seeds = read_answers(room, [kind])[kind]
-    table = Result.load(place(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
+    table = Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "Transformer sparsemax")
     expected = np.mean([np.mean(answer["entropy g_h_x"]) for answer in seeds])
     assert row.cells[table.columns.index("polarity")].measured.value == pytest.approx(expected)
@@ -113,7 +112,7 @@ def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduc
     first = read_answers(room, [kind])[kind][0]
     assert min(np.subtract(first["length"], first["support"])) >= 0
     assert min(first["support"]) < max(first["length"])
-    table = Result.load(place(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
+    table = Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
     cells = [cell.measured for row in table.rows for cell in row.cells]
     assert all(math.isfinite(estimate.value) for estimate in cells)
 

@@ -15,7 +15,7 @@ from heedful.errors import ConfigError, RunError
 from heedful.papers import reproduction as module
 from heedful.papers.experiment import Workspace, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
-from heedful.papers.results import Result, place
+from heedful.papers.results import Result, result_path
 from heedful.papers.snell2021.config import study_of
 from heedful.storage.locks import directory_lock
 from heedful.storage.serialization import content, digest
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("name", [experiment.name for experiment in paper("snell2021").experiments])
 def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str):
-    path = place(reproduced.results, "snell2021", "smoke", name)
+    path = result_path(reproduced.results, "snell2021", "smoke", name)
     stored = json.loads(path.read_text(), parse_constant=lambda c: pytest.fail(f"{c} in {path}"))
     assert stored["config_digest"] == paper("snell2021").experiment(name).digest("smoke")
     result = Result.load(path)
@@ -51,7 +51,7 @@ def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduc
     )
     assert stages == [result.title for result in again]  # neither studies nor units were computed
     for result in again:
-        before = Result.load(place(reproduced.results, "snell2021", "smoke", result.experiment))
+        before = Result.load(result_path(reproduced.results, "snell2021", "smoke", result.experiment))
         assert digest(result.finding) == digest(before.finding)
 
 
@@ -67,11 +67,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
     first.wait()
     done = {path: path.stat().st_mtime_ns for path in units.glob("*.json")}
     assert done
-    assert not place(tmp_path / "results", "snell2021", "smoke", "figure3").exists()
+    assert not result_path(tmp_path / "results", "snell2021", "smoke", "figure3").exists()
     subprocess.run(command, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert len(list(units.glob("*.json"))) == 6
-    assert Result.load(place(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
+    assert Result.load(result_path(tmp_path / "results", "snell2021", "smoke", "figure3")).finding.figures
 
 
 def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: Reproduced, tmp_path: Path):
@@ -99,7 +99,7 @@ def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: 
     assert damaged.result_path.read_bytes() == result
     assert {path: path.stat().st_mtime_ns for path in other.root.rglob("*") if path.is_file()} == before
     for one in again:
-        stored = Result.load(place(reproduced.results, "snell2021", "smoke", one.experiment))
+        stored = Result.load(result_path(reproduced.results, "snell2021", "smoke", one.experiment))
         assert digest(one.finding) == digest(stored.finding)
 
 
@@ -158,7 +158,7 @@ def test_a_stale_result_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again = figure4()
     assert again.version == first.version + 1
     assert again.finding == first.finding
-    assert Result.load(place(tmp_path, "snell2021", "smoke", "figure4")) == again
+    assert Result.load(result_path(tmp_path, "snell2021", "smoke", "figure4")) == again
 
 
 def test_the_ledger_has_every_claim_and_computes_its_verdicts(reproduced: Reproduced):
@@ -191,7 +191,7 @@ def test_bad_names_and_budgets_are_clear_errors(tmp_path: Path):
 
 
 def test_a_damaged_result_is_named(tmp_path: Path):
-    path = place(tmp_path, "snell2021", "smoke", "figure4")
+    path = result_path(tmp_path, "snell2021", "smoke", "figure4")
     path.parent.mkdir(parents=True)
     path.write_text("{")
     with pytest.raises(RunError, match=r"figure4\.json: damaged"):

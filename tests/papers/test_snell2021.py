@@ -12,10 +12,10 @@ from heedful.data.vocabulary import BOS, EOS
 from heedful.errors import ConfigError, DamagedError
 from heedful.metrics.agreement import agreement
 from heedful.models.classifier import AttentionClassifier
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import UNITS, Workspace
 from heedful.papers.published import published_table
 from heedful.papers.reproduction import paper, prepare
-from heedful.papers.results import Result, place
+from heedful.papers.results import Result, result_path
 from heedful.papers.snell2021 import figures, models, tables, theory
 from heedful.papers.snell2021.config import (
     COPYING_BUDGETS,
@@ -26,7 +26,6 @@ from heedful.papers.snell2021.config import (
     study_of,
 )
 from heedful.papers.snell2021.tables import FORMS, agreement_unit, measured, statistics
-from heedful.papers.units import UNITS
 from heedful.studies.analysis import Recordings
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
@@ -133,7 +132,7 @@ def test_keyword_steps_are_dense_at_first():
 def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
     run = reproduced.workspace.study(study_of("rotten-tomatoes", "smoke"))
     study = StudyResult.load(run.result_path)
-    table = Result.load(place(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
+    table = Result.load(result_path(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "rotten-tomatoes, cross")
     at = FORMS["2"].columns.index("A(alpha,beta)")
     assert row.cells[at].measured == study.agreement("A(alpha,beta)", "cross").estimate

@@ -14,7 +14,7 @@ from heedful.metrics.association import dominance, even_tokens, token_classes
 from heedful.papers.findings import Cell, Finding
 from heedful.papers.published import published_accuracies
 from heedful.papers.reproduction import prepare
-from heedful.papers.results import Result, place
+from heedful.papers.results import Result, result_path
 from heedful.papers.sunlu2020 import gradient_terms as terms
 from heedful.papers.sunlu2020.config import BUDGETS, KINDS, LARGE, MODERATE, SCALES
 from heedful.papers.sunlu2020.contents import CLAIMS, EXPERIMENTS
@@ -45,7 +45,7 @@ def trained(**changes):
 
 
 def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
-    return Result.load(place(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
+    return Result.load(result_path(reproduced_sunlu.results, "sunlu2020", "smoke", experiment)).finding
 
 
 def answers_of(reproduced_sunlu: Reproduced, orders: list[TrainingJob]):

@@ -105,13 +105,13 @@ def claims(
 def _list(paper: str | None, budget: str, results: Path) -> None:
     from heedful.papers.reproduction import KEYS
     from heedful.papers.reproduction import paper as paper_of
-    from heedful.papers.results import place
+    from heedful.papers.results import result_path
 
     for key in [paper] if paper else KEYS:
         of = paper_of(key)
         typer.echo(f"{key}: {of.title}")
         for experiment in of.experiments:
-            state = "done" if place(results, key, budget, experiment.name).exists() else ""
+            state = "done" if result_path(results, key, budget, experiment.name).exists() else ""
             typer.echo(f"  {experiment.name:<12} {experiment.title:<60} {state}".rstrip())
         typer.echo(f"run one with: heedful reproduce {key} {of.experiments[0].name} --budget {budget}")
 

@@ -1,4 +1,4 @@
-"""The claims of the papers, each with the numbers that decide it. A verdict comes from the numbers alone."""
+"""Claims of the papers, each judged by stored numbers: holds, fails, inconclusive or not run."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from heedful.metrics.statistics import Estimate
 from heedful.papers.results import Result
 
-Verdict = Literal["holds", "fails", "inconclusive", "not run"]
+ClaimVerdict = Literal["holds", "fails", "inconclusive", "not run"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Condition:
     lower: float = -math.inf
     upper: float = math.inf
 
-    def verdict(self, estimate: Estimate) -> Verdict:
+    def verdict(self, estimate: Estimate) -> ClaimVerdict:
         """Holds where the interval lies inside, fails where it lies outside, inconclusive where it does neither.
 
         >>> Condition("table2", "a", lower=0.0).verdict(Estimate(0.2, 0.1, 0.3, 5))
@@ -45,7 +45,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, in our words, and what would have to be seen."""
+    """A sentence of a paper, in our words, and the conditions under which it holds."""
 
     id: str
     paper: str
@@ -60,10 +60,10 @@ class LedgerEntry:
     claim: Claim
     budget: str
     measured: tuple[Estimate | None, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ClaimVerdict, ...]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ClaimVerdict:
         """Holds if every condition does, fails if one does, not run if one was not measured."""
         for word in ("not run", "fails", "inconclusive"):
             if word in self.verdicts:
@@ -96,7 +96,7 @@ def judge(claims: Iterable[Claim], results: Mapping[tuple[str, str], Result], bu
     entries = []
     for claim in claims:
         measured: list[Estimate | None] = []
-        verdicts: list[Verdict] = []
+        verdicts: list[ClaimVerdict] = []
         for condition in claim.conditions:
             estimate = _look_up(results.get((claim.paper, condition.experiment)), condition.value)
             measured.append(estimate)

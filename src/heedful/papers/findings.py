@@ -1,6 +1,6 @@
-"""What an experiment found: tables, pictures and the numbers that claims are judged by, all plain data.
+"""Findings of an experiment: tables, figures and the numbers that claims are judged by, as plain data.
 
-An experiment fills these in; the reports draw them. Nothing here knows how it will look.
+Experiments fill these in; reports draw them.
 """
 
 import math
@@ -160,7 +160,7 @@ def curve(label: str, x: Sequence[float], estimates: Sequence[Estimate], group: 
 
 
 def extremes(name: str, values: Sequence[Value]) -> tuple[Value, Value]:
-    """`name, lowest` and `name, highest`: what a claim about all of them is judged by; those that are NaN stand aside.
+    """`name, lowest` and `name, highest`: what a claim about all values is judged by; NaN is left out if it can be.
 
     >>> [v.name for v in extremes("tau", (Value("a", exactly(1.0)), Value("b", exactly(0.0))))]
     ['tau, lowest', 'tau, highest']

@@ -1,4 +1,4 @@
-"""What the papers print: their tables as data, looked up by the names used here."""
+"""Published numbers: the tables of the papers as data, by the names used here."""
 
 import csv
 from functools import cache
@@ -112,12 +112,12 @@ def published_means(table: str) -> dict[tuple[str, str, str], tuple[float, float
 def _published(corpus_name: str) -> dict[str, tuple[float, bool]]:
     row = _ROWS.get(corpus_name)
     wanted = {("10", "A(alpha,alpha_fr)"): 1.0, ("11", "A(beta_uf,beta_log)"): 100.0}  # Table 11 prints shares
-    found = {}
+    values = {}
     for line in _table("snell2021"):
         scale = 1.0 if line["table"] == "5" else wanted.get((line["table"], line["quantity"]))
         if line["row"] == row and scale is not None:
-            found[line["quantity"]] = (round(float(line["value"]) * scale, 2), line["never_reached"] == "1")
-    return found
+            values[line["quantity"]] = (round(float(line["value"]) * scale, 2), line["never_reached"] == "1")
+    return values
 
 
 @cache

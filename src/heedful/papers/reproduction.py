@@ -17,15 +17,13 @@ from heedful.errors import ConfigError
 from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent, call
 from heedful.papers.claims import Claim, LedgerEntry, judge
-from heedful.papers.experiment import Experiment, Needs, Workspace, study_folder
-from heedful.papers.results import Result, found, made_now, place, why_stale, write_folder_manifest
-from heedful.papers.units import Unit
+from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
+from heedful.papers.results import Result, new_result, result_path, stored_results, why_stale, write_folder_manifest
 from heedful.storage.manifest import MANIFEST
 from heedful.studies.repair import is_intact
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
-from heedful.studies.training import training_job
 
 KEYS = ("snell2021", "meister2021", "sunlu2020")
 RESULTS = Path("results")
@@ -98,7 +96,7 @@ def reproduce(
         seconds = spent[experiment.name] + time.perf_counter() - started
         if before is not None:
             seconds += before.manifest.seconds or 0.0  # what was computed then is still there
-        made[experiment.name] = made_now(key, experiment, budget, finding, seconds)
+        made[experiment.name] = new_result(key, experiment, budget, finding, seconds)
         made[experiment.name].keep(results)
     return [made[experiment.name] for experiment in chosen]
 
@@ -106,7 +104,7 @@ def reproduce(
 def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -> Result | None:
     """The stored result of an experiment; None where there is none, or a stale one."""
     experiment.digest(budget)  # an unknown budget is an error before anything is done
-    path = place(results, source.key, budget, experiment.name)
+    path = result_path(results, source.key, budget, experiment.name)
     stored = Result.load(path) if path.exists() else None
     return None if stored is None or why_stale(stored, experiment) else stored
 
@@ -163,7 +161,7 @@ def prepare(
 
 
 def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterator[tuple[str, StudyConfig]]:
-    """The studies that are not finished, or damaged, each with the first experiment that needs it."""
+    """The studies that are unfinished or damaged, each with the first experiment that needs it."""
     wanted: dict[str, tuple[str, StudyConfig]] = {}
     for name, each in needs.items():
         for config in each.studies:
@@ -176,7 +174,7 @@ def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterat
 def _missing_units(
     needs: Mapping[str, Needs], workspace: Workspace, on_progress: OnEvent
 ) -> Iterator[tuple[str, Unit]]:
-    """The units without an answer, each with the first experiment that needs it; all that any wants it to make."""
+    """The units that are not done, each with the first experiment that needs it and all files that any needs of it."""
     wanted: dict[str, tuple[str, Unit]] = {}
     for name, each in needs.items():
         for unit in each.units:
@@ -184,10 +182,10 @@ def _missing_units(
             wanted[unit.file] = first, replace(known, makes=tuple(dict.fromkeys((*known.makes, *unit.makes))))
     for name, unit in wanted.values():
 
-        def tell(notice: str, model: str = unit.name) -> None:
+        def notify(notice: str, model: str = unit.name) -> None:
             on_progress({"model": model, "notice": notice})
 
-        if not unit.is_done(workspace.root, tell):
+        if not unit.is_done(workspace.root, notify):
             yield name, unit
 
 
@@ -205,6 +203,8 @@ def _open(
 
 def _training_jobs(study: OpenStudy) -> list[Job]:
     """A job for each model that is not trained yet; named after its data too, since other studies have such models."""
+    from heedful.studies.training import training_job  # needs torch, which reading results does without
+
     missing = [spec for spec in model_specs(study.config) if not study.run.model(spec).is_done()]
     jobs = [training_job(study.run, spec, study.device) for spec in missing]
     return [replace(job, name=f"{study.config.data} {job.name}") for job in jobs]
@@ -261,8 +261,8 @@ def claims(budget: str | None = None, results: Path = RESULTS) -> list[LedgerEnt
     entries = []
     for key in KEYS:
         source = paper(key)
-        have = [b for b in BUDGETS if any(found(results, key, b, source.experiments))]
+        have = [b for b in BUDGETS if any(stored_results(results, key, b, source.experiments))]
         chosen = budget or (have[-1] if have else "quick")
-        stored = {(key, result.experiment): result for result in found(results, key, chosen, source.experiments)}
-        entries += judge(source.claims, stored, chosen)
+        stored = stored_results(results, key, chosen, source.experiments)
+        entries += judge(source.claims, {(key, result.experiment): result for result in stored}, chosen)
     return entries

@@ -27,8 +27,8 @@ class Result(Stored):
     finding: Finding
 
     def keep(self, folder: Path) -> None:
-        """Write it to its place below a folder of results."""
-        self.save(place(folder, self.paper, self.budget, self.experiment))
+        """Write it below a folder of results."""
+        self.save(result_path(folder, self.paper, self.budget, self.experiment))
 
 
 def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
@@ -37,25 +37,25 @@ def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
         Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)
 
 
-def place(folder: Path, paper: str, budget: str, experiment: str) -> Path:
-    """Where a result lies.
+def result_path(folder: Path, paper: str, budget: str, experiment: str) -> Path:
+    """The file of a result.
 
-    >>> place(Path("results"), "snell2021", "quick", "table2").as_posix()
+    >>> result_path(Path("results"), "snell2021", "quick", "table2").as_posix()
     'results/snell2021/quick/table2.json'
     """
     return folder / paper / budget / f"{experiment}.json"
 
 
-def found(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:
+def stored_results(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:
     """The stored results of a paper within a budget, in the paper's order."""
     for experiment in experiments:
-        path = place(folder, paper, budget, experiment.name)
+        path = result_path(folder, paper, budget, experiment.name)
         if valid_path(path).exists():
             yield Result.load(path)
 
 
-def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:
-    """A finding with where, when and with what it was made."""
+def new_result(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:
+    """A finding with its settings, and the manifest of this moment."""
     return Result(
         paper=paper,
         experiment=experiment.name,
@@ -77,7 +77,7 @@ def made_now(paper: str, experiment: Experiment, budget: str, finding: Finding, 
 
 
 def why_stale(result: Result, experiment: Experiment) -> str | None:
-    """Why a stored result no longer stands for what its experiment would do now; None where it does."""
+    """Why a stored result is stale; None where it is not."""
     if result.version != experiment.version:
         return f"made by version {result.version} of the experiment, which is now {experiment.version}"
     now = experiment.digest(result.budget)

@@ -84,9 +84,9 @@ def write_paper_docs(key: str, budget: str, results: Path, docs: Path) -> Path:
 def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[Result], list[LedgerEntry]]":
     """A paper, its stored results and its claims."""
     from heedful.papers.reproduction import claims, paper
-    from heedful.papers.results import found
+    from heedful.papers.results import stored_results
 
-    stored = list(found(results, key, budget, paper(key).experiments))
+    stored = list(stored_results(results, key, budget, paper(key).experiments))
     return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key]
 
 

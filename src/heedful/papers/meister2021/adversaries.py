@@ -10,7 +10,7 @@ from heedful.config import ModelConfig
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
@@ -35,7 +35,6 @@ from heedful.papers.meister2021.models import (
 )
 from heedful.papers.meister2021.tables import columns
 from heedful.papers.published import published_means
-from heedful.papers.units import Unit
 from heedful.storage.serialization import from_mapping
 
 Kind = Literal["frozen", "instance", "unfrozen"]

@@ -26,10 +26,9 @@ from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import Trainable, train
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
 from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
-from heedful.papers.units import Unit
 from heedful.storage.serialization import content, from_mapping
 from heedful.storage.step_cache import record_beside, write_with_record
 

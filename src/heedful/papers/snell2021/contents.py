@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 
 from heedful.papers.claims import Claim, Condition
-from heedful.papers.experiment import Experiment, Needs
+from heedful.papers.experiment import Experiment, Needs, Unit
 from heedful.papers.snell2021 import config, figures, tables, theory
-from heedful.papers.units import Unit
 
 TITLE = "Approximating How Single Head Attention Learns (Snell, Zhong, Klein, Steinhardt 2021)"
 

@@ -9,7 +9,7 @@ from heedful.config import StudyConfig
 from heedful.metrics.agreement import agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.metrics.trajectory import contextualised_agreement
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve
 from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of
 from heedful.papers.snell2021.models import (
@@ -22,7 +22,6 @@ from heedful.papers.snell2021.models import (
     slower,
 )
 from heedful.papers.snell2021.tables import above_chance, measured
-from heedful.papers.units import Unit
 from heedful.studies.analysis import Recordings, Rows
 
 Curves = Sequence[Mapping[str, Any]]

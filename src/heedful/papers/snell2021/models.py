@@ -28,9 +28,8 @@ from heedful.metrics.statistics import Estimate
 from heedful.models.classifier import AttentionClassifier, lexical_probe
 from heedful.models.training import build_optimiser, train
 from heedful.models.translator import Translator, translate, translator_probe
-from heedful.papers.experiment import study_folder
+from heedful.papers.experiment import Unit, study_folder
 from heedful.papers.snell2021.config import CopyingBudget, KeywordBudget, LinearBudget
-from heedful.papers.units import Unit
 from heedful.storage.serialization import content, from_mapping
 from heedful.studies.run_directory import RunDirectory
 from heedful.theory.optimal import optimal_attention

@@ -19,11 +19,10 @@ from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Workspace, study_folder
+from heedful.papers.experiment import Needs, Unit, Workspace, study_folder
 from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
-from heedful.papers.units import Unit
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import from_mapping
 from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements

@@ -16,11 +16,10 @@ from heedful.data.synthetic.tasks import stream_numbers
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, studies
 from heedful.papers.snell2021.models import linear_unit
-from heedful.papers.units import Unit
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
 

@@ -24,11 +24,10 @@ from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, read_texts
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, train_epochs
-from heedful.papers.units import Unit
 from heedful.storage.serialization import content, from_mapping
 from heedful.theory.polarity import DotModel, gradients, terms
 

@@ -22,8 +22,8 @@ from heedful.metrics.association import COUNT, association, dominance
 from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import train
+from heedful.papers.experiment import Unit
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, class_names, read_texts
-from heedful.papers.units import Unit
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
 from heedful.studies.token_table import WordMeans, alone, over_occurrences, towards

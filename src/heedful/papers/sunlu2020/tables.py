@@ -11,13 +11,12 @@ from heedful.data.corpus import Split
 from heedful.data.words import tokenise
 from heedful.execution.worker import Report
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Workspace
+from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.published import published_accuracies, published_sizes
 from heedful.papers.sunlu2020.config import BUDGETS, HUGE, KINDS, MODERATE, SMALL, SunLuBudget, TrainingPlan
 from heedful.papers.sunlu2020.data import open_corpus, whole_splits
 from heedful.papers.sunlu2020.models import Kind, TrainingJob
-from heedful.papers.units import Unit
 
 Answers = Mapping[TrainingJob, Mapping[str, Any]]
 NAMES = {"train": "train", "validation": "dev", "test": "test"}

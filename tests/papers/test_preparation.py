@@ -9,10 +9,9 @@ import torch
 
 from heedful.errors import DamagedError, DataError, RunError, TrainingError
 from heedful.papers import reproduction
-from heedful.papers.experiment import Experiment, Needs, Workspace
+from heedful.papers.experiment import UNITS, Experiment, Needs, Unit, Workspace
 from heedful.papers.findings import Finding
 from heedful.papers.reproduction import prepare
-from heedful.papers.units import UNITS, Unit
 from heedful.storage.step_cache import record_beside, write_with_record
 from tests.papers.conftest import run_here
 
