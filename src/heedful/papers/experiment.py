@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from heedful.config import StudyConfig
+from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import OnProgress
 from heedful.papers.findings import Finding
@@ -17,8 +17,6 @@ from heedful.storage.serialization import content, digest
 from heedful.studies.repair import is_whole
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
-
-BUDGETS = ("smoke", "quick", "paper")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
+from heedful.config import BUDGETS
 from heedful.errors import ConfigError
 from heedful.execution.pool import OnProgress
 from heedful.papers.claims import Claim, LedgerEntry, judge
-from heedful.papers.experiment import BUDGETS, Experiment, Workspace
+from heedful.papers.experiment import Experiment, Workspace
 from heedful.papers.results import Result, found, made_now, place, why_stale
 
 KEYS = ("snell2021", "meister2021", "sunlu2020")

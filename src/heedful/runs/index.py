@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from heedful.audits.result import AuditResult
-from heedful.config import StudyConfig
+from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining
 from heedful.papers.reproduction import KEYS
@@ -26,7 +26,6 @@ from heedful.sweeps.result import SweepResult
 
 Kind = Literal["study", "sweep", "audit", "followed", "paper"]
 State = Literal["running", "finished", "failed", "broken off", "damaged"]
-BUDGETS = ("smoke", "quick", "paper")
 _WITHIN = {"models", "data", "trace", "trace-train", "checkpoints", "parts", "units"}  # folders of a run, not runs
 
 SCHEMA = {
