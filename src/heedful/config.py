@@ -219,7 +219,7 @@ class AuditSettings:
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
 
 
-def study_preset(data: str, budget: str = "quick", task: TaskName = "classification") -> StudyConfig:
+def study_preset(data: str, budget: str = "quick", task: str = "classification") -> StudyConfig:
     """The default settings of a study for a corpus, a budget and a task.
 
     >>> study_preset("sst", "quick").train.steps, study_preset("multi30k", "paper", "translation").subwords
@@ -227,8 +227,10 @@ def study_preset(data: str, budget: str = "quick", task: TaskName = "classificat
     """
     if budget not in BUDGETS:
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
+    if task not in TASKS:
+        raise ConfigError(f"task {task!r} is not one of {', '.join(TASKS)}")
     preset = _PRESETS["copying" if data in COPYING_TASKS else task][budget]
-    return StudyConfig(data, task=task, budget=budget, **preset)  # type: ignore[arg-type]
+    return StudyConfig(data, task=task, budget=budget, **preset)
 
 
 def first_seeds(count: int) -> tuple[int, ...]:
