@@ -34,6 +34,7 @@ READING = ("task", "text", "label", "validation", "test", "lower")  # settings t
 def preflight(
     data: Any,
     *,
+    permutations: int = 200,
     stream: bool | None = None,
     max_types: int | None = None,
     jobs: int | None = None,
@@ -44,10 +45,10 @@ def preflight(
 ) -> "Preflight":
     """Estimate, without training, what co-occurrence alone can teach a model of this corpus.
 
-    data: as for `study`. stream: count files chunk by chunk, in memory bounded by `max_types` words on each side;
-    large files are streamed by default. jobs: chunks counted at the same time. on: `local`, or `ray` for a cluster at
-    `address`. settings: `text`, `label`, `target`, `task`, `lower`, `words`, `min_count`, and `permutations` and
-    `seed` of the null distribution.
+    data: as for `study`. permutations: size of the null distribution, drawn with `seed`. stream: count files chunk by
+    chunk, in memory bounded by `max_types` words on each side; large files are streamed by default. jobs: chunks
+    counted at the same time. on: `local`, or `ray` for a cluster at `address`. settings: `text`, `label`, `target`,
+    `task`, `lower`, `words`, `min_count` and `seed`.
 
     >>> preflight("sms-spam").verdict                          # doctest: +SKIP
     'learnable'
@@ -55,6 +56,7 @@ def preflight(
     from heedful.preflights.preflight import run_preflight
 
     _check_names("preflight", settings, open_data, run_preflight)
+    settings["permutations"] = permutations
     target = settings.pop("target", None)
     place = None if on == "local" else place_named(on)
     options: dict[str, Any] = {"max_types": max_types, "jobs": jobs, "address": address, "on": place}
