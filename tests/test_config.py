@@ -47,7 +47,7 @@ def test_digest_depends_on_content_alone():
         (StudyConfig, {"data": "sst", "seeds": [1, 1]}, "different seeds"),
         (StudyConfig, {"data": 3}, "must be of type str"),
         (StudyConfig, {}, "data"),
-        (TrainConfig, {"steps": 10, "evaluate_at": [0, 20]}, "rising steps"),
+        (TrainConfig, {"steps": 10, "evaluate_at": [0, 20]}, "increasing steps"),
         (TrainConfig, {"steps": True}, "must be of type int"),
         (ModelConfig, {"projection": "sparsegen"}, "projection_parameter"),
         (ModelConfig, {"dropout": 1.0}, "below 1"),

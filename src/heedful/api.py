@@ -1,20 +1,21 @@
-"""The verbs as Python functions: each does what the command of the same name does."""
+"""The public functions: each does the same as the command of the same name."""
 
+import inspect
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from heedful.config import StudyConfig, TaskName, first_seeds, study_preset, with_overrides
+from heedful.config import AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import ConfigError
+from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
-    from heedful.attribution.interface import Query
-    from heedful.audits.request import SplitName
     from heedful.audits.result import AuditResult
     from heedful.execution.parallel_map import Place
     from heedful.execution.worker import Event, OnEvent
@@ -26,102 +27,53 @@ if TYPE_CHECKING:
     from heedful.studies.result import StudyResult
     from heedful.sweeps.result import SweepResult
 
-
-def study_config(
-    data: str,
-    *,
-    budget: str = "quick",
-    seeds: int | tuple[int, ...] | None = None,
-    task: TaskName | None = None,
-    **settings: Any,
-) -> StudyConfig:
-    """The preset of a budget with the given settings changed; a mapping changes only what it names.
-
-    >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
-    ((0, 1, 2), (0, 10, 50, 60))
-    """
-    chosen = first_seeds(seeds) if isinstance(seeds, int) else seeds
-    preset = study_preset(data, budget, task or task_of(data, settings.get("target")))
-    return with_overrides(preset, seeds=chosen, **settings)
-
-
-def merged(file: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
-    """The settings of a file, overridden by those given that are not `None`, tables within it likewise.
-
-    >>> merged({"train": {"steps": 9, "batch_size": 2}}, train={"steps": 5}, text=None)
-    {'train': {'steps': 5, 'batch_size': 2}}
-    """
-    both = dict(file or {})
-    for key, value in given.items():
-        if isinstance(value, Mapping):
-            value = merged(both.get(key), **value) or None
-        if value is not None:
-            both[key] = value
-    return both
-
-
-def task_named(name: str | None) -> TaskName | None:
-    """A task by its name; an error that lists them where there is no such task.
-
-    >>> task_named("translation")
-    'translation'
-    """
-    for task in get_args(TaskName):
-        if name == task:
-            return task  # type: ignore[no-any-return]
-    if name is not None:
-        raise ConfigError(f"task {name!r} is not one of {', '.join(get_args(TaskName))}")
-    return None
-
-
-def place_named(name: str) -> "Place":
-    """Where work is done, by its name.
-
-    >>> place_named("ray")
-    'ray'
-    """
-    if name == "local":
-        return "local"
-    if name == "ray":
-        return "ray"
-    raise ConfigError(f"--on {name!r} is not one of local, ray")
-
-
-def run_name(data: str) -> str:
-    """A folder name for a corpus or file: its name without folder and endings, and never a way out of the folder.
-
-    >>> run_name("some/where/reviews.csv.gz"), run_name("sst"), run_name("../.."), run_name("a\\0b:c")
-    ('reviews', 'sst', 'study', 'a-b-c')
-    """
-    return re.sub(r"[^\w+&()\[\] -]", "-", Path(data).name.split(".")[0])[:100].strip() or "study"
-
-
-def column_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """What of these settings says how data are read; taken out of them.
-
-    >>> asked = {"text": "review", "words": 5}
-    >>> column_settings(asked), asked
-    ({'text': 'review'}, {'words': 5})
-    """
-    return {
-        key: settings.pop(key) for key in ("task", "text", "label", "validation", "test", "lower") if key in settings
-    }
-
-
-def label_of(thing: Any) -> str:
-    """What a model or data are called: their own name, or of what kind they are.
-
-    >>> label_of("reviews.csv"), label_of([])
-    ('reviews.csv', 'list')
-    """
-    if isinstance(thing, str | Path):
-        return str(thing)
-    named = getattr(getattr(thing, "config", None), "_name_or_path", "") or getattr(thing, "name", "")
-    return str(named) or type(thing).__name__
-
-
 RUNS = Path("runs")
-LARGE = 1 << 28  # bytes of files that preflight counts piece by piece
+STREAM_BYTES = 1 << 28  # files at least this large are streamed by preflight
+READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
+
+
+def preflight(
+    data: Any,
+    *,
+    permutations: int = 200,
+    stream: bool | None = None,
+    max_types: int | None = None,
+    jobs: int | None = None,
+    on: str = "local",
+    address: str | None = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "Preflight":
+    """Estimate, without training, what co-occurrence alone can teach a model of this corpus.
+
+    data: as for `study`. permutations: size of the null distribution, drawn with `seed`. stream: count files chunk by
+    chunk, in memory bounded by `max_types` words on each side; large files are streamed by default. jobs: chunks
+    counted at the same time. on: `local`, or `ray` for a cluster at `address`. settings: `text`, `label`, `target`,
+    `task`, `lower`, `words`, `min_count` and `seed`.
+
+    >>> preflight("sms-spam").verdict                          # doctest: +SKIP
+    'learnable'
+    """
+    from heedful.preflights.preflight import run_preflight
+
+    _check_names("preflight", settings, open_data, run_preflight)
+    settings["permutations"] = permutations
+    target = settings.pop("target", None)
+    place = None if on == "local" else place_named(on)
+    options: dict[str, Any] = {"max_types": max_types, "jobs": jobs, "address": address, "on": place}
+    given = {name: value for name, value in options.items() if value is not None}
+    if not _streams(data, target, stream, implied=bool(given)):
+        return run_preflight(open_data(data, target, **_take(settings, READING)), **settings)
+
+    from heedful.data.files.chunks import open_stream
+    from heedful.execution.progress import show_progress
+    from heedful.preflights.streaming import Settings, run_streamed
+
+    reading = {"task": task_of(data, target), "text": None, "label": None, **_take(settings, ("task", "text", "label"))}
+    source = open_stream(data, target, task=reading["task"], text=reading["text"], label=reading["label"])
+    chosen = Settings(**given, **_take(settings, ("min_count", "lower", "seed")))
+    with show_progress(enabled=progress) as (on_progress, _):
+        return run_streamed(source, chosen, on_progress=on_progress, **settings)
 
 
 def study(
@@ -136,12 +88,13 @@ def study(
     track: Sequence[str] = (),
     **settings: Any,
 ) -> "StudyResult":
-    """Study how attention is learned on a corpus, and write the run, its result and its report.
+    """Study how attention is learned on a corpus; write the run, its result and its report.
 
     data: a name (`heedful data list`), a CSV, TSV, JSONL or Parquet file, a `datasets.Dataset` or a `Corpus`.
-    out: the run's folder, `runs/<name>` where it is left out. seeds: how many, or which. track: `tensorboard`, `mlflow`
-    or `mlflow:URI`, where metrics go as they come. settings: any other setting of `StudyConfig`, such as
-    `text="review"` or `train={"steps": 200}`.
+    out: the run directory; `runs/<name>` by default. seeds: how many, or which. jobs: models trained at the same time.
+    track: `tensorboard`, `mlflow` or `mlflow:URI`, to which metrics are sent during training. settings: any other
+    setting of `StudyConfig`, such as `text="review"` or `train={"steps": 200}`; `steps=200` and `learning_rate=0.01`
+    are short for the latter.
 
     >>> result = study("reviews.csv", budget="smoke")          # doctest: +SKIP
     >>> result.agreement("A(alpha,beta)").estimate             # doctest: +SKIP
@@ -151,17 +104,17 @@ def study(
     from heedful.studies.study import run_study
     from heedful.studies.tracking import tracking
 
-    named = isinstance(data, str | Path)
-    target = settings.pop("target", None)
-    corpus = None if named else open_data(data, **column_settings(settings))
-    task = settings.pop("task", None) or task_of(data, target)
-    name = data.name if isinstance(data, Corpus | ParallelCorpus) else str(data) if named else "dataset"
-    config = study_config(name, budget=budget, seeds=seeds, task=task, target=target and str(target), **settings)
+    corpus, name = None, str(data)
+    if not isinstance(data, str | Path):
+        corpus = open_data(data, **_take(settings, READING))
+        name = data.name if isinstance(data, Corpus | ParallelCorpus) else "dataset"
+        settings["task"] = task_of(corpus)
+    config = study_config(name, budget=budget, seeds=seeds, **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
-    with show_progress(enabled=progress) as (shown, on_stage), tracking(track, folder, config) as tracked:
+    with show_progress(enabled=progress) as (show_line, on_stage), tracking(track, folder, config) as tracked:
 
         def on_progress(line: "Event") -> None:
-            shown(line)
+            show_line(line)
             tracked.line(line)
 
         result = run_study(
@@ -179,69 +132,92 @@ def study(
     return result
 
 
-def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus | ParallelCorpus:
-    """The corpus of that name, in that file or pair of files, or in that `datasets.Dataset`.
-
-    settings: `task`, `text`, `label`, `validation`, `test`, `lower`, `seed`, as for `study`.
-
-    >>> len(load("rotten-tomatoes").train)
-    6824
-    """
-    return open_data(data, target, **settings)
-
-
-def preflight(
-    data: Any,
+def study_config(
+    data: str,
     *,
-    stream: bool | None = None,
-    max_types: int | None = None,
-    jobs: int | None = None,
-    on: "Place" = "local",
-    address: str | None = None,
-    progress: bool = False,
+    budget: str = "quick",
+    seeds: int | tuple[int, ...] | None = None,
+    task: str | None = None,
+    steps: int | None = None,
+    learning_rate: float | None = None,
     **settings: Any,
-) -> "Preflight":
-    """Say, without training, what co-occurrence alone can teach a model of this corpus.
+) -> StudyConfig:
+    """The preset of a budget with some settings changed; a mapping changes only the keys it has.
 
-    data: as for `study`. settings: `text`, `label`, `lower`, and the permutations and seed of the null distribution.
-    stream: count files piece by piece, in memory bounded by `max_types` words on each side; done unasked where they are
-    large. jobs: chunks counted at a time. on: `local` or `ray`, a cluster at `address`.
-
-    >>> preflight("sms-spam").verdict                          # doctest: +SKIP
-    'learnable'
+    >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
+    ((0, 1, 2), (0, 10, 50, 60))
+    >>> study_config("sst", steps=60) == study_config("sst", train={"steps": 60})
+    True
     """
-    from heedful.preflights.preflight import run_preflight
+    config = study_preset(data, budget, task or task_of(data, settings.get("target")))
+    train = settings.pop("train", None) or {}
+    if is_dataclass(train):
+        config, train = with_overrides(config, train=train), {}
+    changes = {"steps": steps, "learning_rate": learning_rate}
+    settings["train"] = {**train, **{name: value for name, value in changes.items() if value is not None}}
+    settings["seeds"] = first_seeds(seeds) if isinstance(seeds, int) else seeds
+    return with_overrides(config, **settings)
 
-    target = settings.pop("target", None)
-    if _streams(data, target, stream, max_types is not None or jobs is not None or on != "local" or bool(address)):
-        from heedful.data.files.chunks import open_stream
-        from heedful.execution.progress import show_progress
-        from heedful.preflights.streaming import MAX_TYPES, Settings, run_streamed
 
-        task = settings.pop("task", None) or task_of(data, target)
-        columns = {name: settings.pop(name, None) for name in ("text", "label")}
-        lower = settings.pop("lower", None)
-        chosen = Settings(
-            max_types=MAX_TYPES if max_types is None else max_types,
-            min_count=settings.pop("min_count", 3),
-            lower=lower is not False,
-            seed=settings.pop("seed", 0),
-            jobs=jobs,
-            on=on,
-            address=address,
+def audit(
+    model: Any,
+    data: Any = None,
+    *,
+    out: Path | str | None = None,
+    device: str = "auto",
+    progress: bool = True,
+    command: str = "",
+    **settings: Any,
+) -> "AuditResult":
+    """Measure whether a model's attention can be trusted as an explanation; write the result and its page.
+
+    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
+    as for `study`, or a folder in the ERASER format; a study is audited on its own validation texts by default. out:
+    the audit's folder; an interrupted audit continues there. settings: any of `AuditSettings`, such as `sample=200`;
+    and how model and data are read: `tokenizer`, `split`, `labels`, `query`, `trust_remote_code` (see
+    `audits.request.open_request`), `text`, `label`, `target` and `task` as for `study`.
+
+    >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
+    >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
+    """
+    from heedful.audits.audit import free_folder, run_audit
+    from heedful.audits.request import open_request
+    from heedful.execution.progress import show_progress
+    from heedful.models.training import choose_device
+    from heedful.reports.audit_page import write_audit_page
+
+    measuring = [field.name for field in fields(AuditSettings)]
+    _check_names("audit", settings, open_request, open_data, names=measuring)
+    chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
+    model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
+    folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(model_name)}")
+    reading = {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
+    with (
+        open_request(model, data, **reading) as request,
+        show_progress(enabled=progress) as (on_progress, on_stage),
+    ):
+        on_stage(f"auditing {model_name} on {data_name}")
+        result = run_audit(
+            request.subject,
+            request.passages,
+            out=folder,
+            settings=chosen,
+            rationales=request.rationales,
+            links=request.links,
+            model=model_name,
+            data=data_name,
+            command=command,
+            on_progress=on_progress,
         )
-        with show_progress(enabled=progress) as (on_progress, _):
-            return run_streamed(
-                open_stream(data, target, task=task, **columns), chosen, on_progress=on_progress, **settings
-            )
-    return run_preflight(open_data(data, target, **column_settings(settings)), **settings)
+    write_audit_page(result, folder / "report.html", command)
+    return result
 
 
 def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:
-    """Write the page of a run: a study, an audit, a followed training, a sweep or a paper's results; say where it is.
+    """Write the page of a study, an audit, a followed training, a sweep or a paper's results; return its path.
 
-    Several studies, audits or followed trainings come side by side on one page, `comparison.html` where `out` is left
-    out. results: where the results of papers are stored.
+    Several studies, audits or followed trainings are compared on one page, `comparison.html` by default. results: the
+    folder of stored results of papers.
 
     >>> report("runs/demo")                                    # doctest: +SKIP
     PosixPath('runs/demo/report.html')
@@ -252,77 +228,6 @@ def report(*runs: Path | str, out: Path | str | None = None, results: Path | str
 
     target = None if out is None else Path(out)
     return write_page([Path(run) for run in runs], out=target, results=Path(results))
-
-
-def audit(
-    model: Any,
-    data: Any = None,
-    *,
-    out: Path | str | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    device: str = "auto",
-    progress: bool = True,
-    command: str = "",
-    tokenizer: Any = None,
-    split: "SplitName | None" = None,
-    labels: dict[str, str] | None = None,
-    query: "Query | None" = None,
-    trust_remote_code: bool = False,
-    columns: dict[str, Any] | None = None,
-    **settings: Any,
-) -> "AuditResult":
-    """Ask whether a model's attention can be trusted as an explanation, and write the result and its page.
-
-    model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
-    as for `study`, or a folder laid out as in ERASER; of a study's model its own validation texts where left out. out:
-    the audit's folder, from which one that was broken off goes on. sample: how many texts, drawn under `seed`. split,
-    labels, query, trust_remote_code, columns: see `audits.request.open_request`. settings: any other of
-    `AuditSettings`.
-
-    >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
-    >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
-    """
-    from heedful.audits.audit import AuditSettings, free_folder, run_audit
-    from heedful.audits.request import open_request
-    from heedful.execution.progress import show_progress
-    from heedful.models.training import choose_device
-    from heedful.reports.audit_page import write_audit_page
-
-    chosen = AuditSettings(sample=sample, seed=seed, **settings)
-    of, on = label_of(model), "its validation texts" if data is None else label_of(data)
-    folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(of)}")
-    with (
-        open_request(
-            model,
-            data,
-            tokenizer=tokenizer,
-            split=split,
-            labels=labels,
-            query=query,
-            sample=sample,
-            seed=seed,
-            device=str(choose_device(device)),
-            trust_remote_code=trust_remote_code,
-            **(columns or {}),
-        ) as request,
-        show_progress(enabled=progress) as (on_progress, on_stage),
-    ):
-        on_stage(f"auditing {of} on {on}")
-        result = run_audit(
-            request.subject,
-            request.passages,
-            out=folder,
-            settings=chosen,
-            rationales=request.rationales,
-            links=request.links,
-            model=of,
-            data=on,
-            command=command,
-            on_progress=on_progress,
-        )
-    write_audit_page(result, folder / "report.html", command)
-    return result
 
 
 def reproduce(
@@ -337,11 +242,11 @@ def reproduce(
     again: bool = False,
     progress: bool = True,
 ) -> "list[Result]":
-    """Measure tables and figures of a paper (all of them where none is named), and write the page of its results.
+    """Measure tables and figures of a paper, all of them by default, and write the page of its results.
 
-    What is finished is only read. results: the folder of stored results. work: where trained models are kept, and the
-    page. docs: where the paper's page in Markdown and its figures are written, if given. again: measure anew from the
-    models that are there.
+    Finished ones are only read. results: the folder of stored results. work: the folder of trained models and of the
+    page. docs: a folder for the paper's Markdown page and its figures. again: measure again, with the models that are
+    already trained.
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """
@@ -369,6 +274,17 @@ def reproduce(
     return made
 
 
+def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[LedgerEntry]":
+    """List every claim of the papers with its verdict from the stored results.
+
+    >>> [entry.claim.id for entry in claims(results="nowhere")][:2]
+    ['S1', 'S2']
+    """
+    from heedful.papers.reproduction import claims as ledger
+
+    return ledger(budget, Path(results))
+
+
 def sweep(
     grid: Any,
     *,
@@ -383,11 +299,11 @@ def sweep(
     device: str = "auto",
     progress: bool = True,
 ) -> "SweepResult":
-    """Carry out every study of a grid that is not finished yet, and write the sweep's table and page.
+    """Run every study of a grid that is not finished yet; write the sweep's table and page.
 
-    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. on: `local`, single-threaded
-    processes, `jobs` at a time (one per core); or `ray`, a cluster at `address`. out: the sweep's folder. retries: how
-    often a study that failed is tried again. cpus, gpus: what a study needs. shared: whether the nodes see `out`.
+    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. on: `local` for processes of
+    one thread, `jobs` at a time (one per core); `ray` for a cluster at `address`. out: the sweep's folder. retries: how
+    often a failed study is tried again. cpus, gpus: what one study needs. shared: whether the nodes can see `out`.
 
     >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
     """
@@ -398,6 +314,7 @@ def sweep(
     result = start_sweep(
         grid,
         folder,
+        study_function="heedful.api:study_of_sweep",
         on=on,
         address=address,
         jobs=jobs,
@@ -406,7 +323,6 @@ def sweep(
         gpus=gpus,
         shared=shared,
         device=device,
-        study_function="heedful.api:study_of_sweep",
         progress=progress,
     )
     write_sweep_page(result, folder)
@@ -424,7 +340,7 @@ def study_of_sweep(*, folder: str, report: "OnEvent" = lambda event: None, **arg
 
 
 def runs(folder: Path | str = RUNS) -> "RunList":
-    """Every run below a folder, sorted by time: what, when, in what state, and its main figures.
+    """List every run below a folder by time, with its kind, state and main figures.
 
     >>> runs("runs").to_pandas()                               # doctest: +SKIP
     """
@@ -434,7 +350,7 @@ def runs(folder: Path | str = RUNS) -> "RunList":
 
 
 def query(sql: str, folder: Path | str = RUNS) -> "Answer":
-    """One SELECT across all results and traces below a folder; `heedful query --schema` lists tables and columns.
+    """Run one SELECT over all results and traces below a folder; `heedful query --schema` lists tables and columns.
 
     >>> query("SELECT run, accuracy FROM runs").to_polars()    # doctest: +SKIP
     """
@@ -443,26 +359,76 @@ def query(sql: str, folder: Path | str = RUNS) -> "Answer":
     return ask(sql, folder)
 
 
-def claims(budget: str | None = None, *, results: Path | str = "results") -> "list[LedgerEntry]":
-    """The ledger: every claim of the papers, judged by the stored results.
+def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus | ParallelCorpus:
+    """Load a corpus by name, from a file or a pair of files, or from a `datasets.Dataset`.
 
-    >>> [entry.claim.id for entry in claims(results="nowhere")][:2]
-    ['S1', 'S2']
+    settings: `task`, `text`, `label`, `validation`, `test`, `lower`, `seed`, as for `study`.
+
+    >>> len(load("rotten-tomatoes").train)
+    6824
     """
-    from heedful.papers.reproduction import claims as ledger
-
-    return ledger(budget, Path(results))
+    return open_data(data, target, **settings)
 
 
-def _streams(data: Any, target: Any, asked: bool | None, implied: bool) -> bool:
-    """Whether files are counted piece by piece: if asked for, or if they are large."""
+def place_named(name: str) -> "Place":
+    """Check the name of a place where work is done.
+
+    >>> place_named("ray")
+    'ray'
+    """
+    if name == "local":
+        return "local"
+    if name == "ray":
+        return "ray"
+    raise ConfigError(f"--on {name!r} is not one of local, ray")
+
+
+def run_name(data: str) -> str:
+    """A folder name for a corpus or file: its name without folder and endings, and never a path out of the folder.
+
+    >>> run_name("some/where/reviews.csv.gz"), run_name("sst"), run_name("../.."), run_name("a\\0b:c")
+    ('reviews', 'sst', 'study', 'a-b-c')
+    """
+    return re.sub(r"[^\w+&()\[\] -]", "-", Path(data).name.split(".")[0])[:100].strip() or "study"
+
+
+def display_name(thing: Any) -> str:
+    """The name of a model or of data, or else its type.
+
+    >>> display_name("reviews.csv"), display_name([])
+    ('reviews.csv', 'list')
+    """
+    if isinstance(thing, str | Path):
+        return str(thing)
+    name = getattr(getattr(thing, "config", None), "_name_or_path", "") or getattr(thing, "name", "")
+    return str(name) or type(thing).__name__
+
+
+def _take(settings: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Remove these settings from a dictionary and return those that are not `None`."""
+    taken = {name: settings.pop(name) for name in names if name in settings}
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+def _check_names(
+    verb: str, settings: dict[str, Any], *functions: Callable[..., Any], names: Iterable[str] = ()
+) -> None:
+    """Refuse a setting that is neither among `names` nor a keyword argument of one of the functions."""
+    parameters = [p for function in functions for p in inspect.signature(function).parameters.values()]
+    allowed = ["target", *names, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    for name in settings:
+        known(name, dict.fromkeys(allowed), verb)
+
+
+def _streams(data: Any, target: Any, stream: bool | None, *, implied: bool) -> bool:
+    """Whether files are streamed: if requested, implied by another option, or large."""
     from heedful.data.files.chunks import is_large
     from heedful.data.files.tables import format_of
 
-    wanted = asked or implied
-    files = isinstance(data, str | Path) and (
+    wanted = stream or implied
+    is_file = isinstance(data, str | Path) and (
         target is not None or format_of(Path(data)) is not None or (wanted and os.path.isfile(data))
     )
-    if not files and wanted:
-        raise ConfigError(f"only files are counted piece by piece, not {label_of(data)!r}; leave out --stream")
-    return files and (asked if asked is not None else implied or is_large(data, target, LARGE))
+    if not is_file and wanted:
+        raise ConfigError(f"only files can be streamed, not {display_name(data)!r}; leave out --stream")
+    return is_file and (stream if stream is not None else implied or is_large(data, target, STREAM_BYTES))

@@ -1,4 +1,4 @@
-"""What can be asked for: frozen dataclasses that refuse what cannot be."""
+"""Settings of studies and audits: frozen dataclasses that check their values, and presets for each budget."""
 
 import math
 from collections.abc import Mapping
@@ -17,23 +17,12 @@ TaskName = Literal["classification", "translation"]
 OptimiserName = Literal["adam", "adagrad"]
 
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
+TASKS: tuple[TaskName, ...] = get_args(TaskName)
+COPYING_TASKS = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
+MAX_WIDTH, MAX_DEPTH, MAX_STEPS, MAX_SEEDS = 1 << 16, 100, 10**8, 1_000  # larger values are typing errors
+RESAMPLES = 2000  # of a bootstrap
 
 T = TypeVar("T")
-
-
-def _require(holds: bool, name: str, value: Any, wanted: str) -> None:
-    if not holds:
-        raise ConfigError(f"{name} is {short(repr(value))}; it must be {wanted}")
-
-
-WIDEST, DEEPEST, LONGEST = 1 << 16, 100, 10**8  # units, layers or heads, steps: beyond these is a slip of the hand
-MOST_SEEDS = 1_000  # each is a training of every kind of model
-
-
-def _require_sizes(config: Any, table: str, **most: int) -> None:
-    for name, limit in most.items():
-        value = getattr(config, name)
-        _require(1 <= value <= limit, f"{table}.{name}", value, f"1 or more, and at most {limit:,}")
 
 
 @dataclass(frozen=True)
@@ -51,13 +40,13 @@ class ModelConfig:
     projection_parameter: float | None = None  # λ of sparsegen, α of entmax
     dropout: float = 0.0
     output_bias: bool = True
-    # Embeddings start uniform in ± this; None: N(0, 1).
+    # Embeddings start uniform in ± this range; None: N(0, 1).
     embedding_range: float | None = field(default=None, metadata=LATER)
     # Coefficient of ∣VᵀW∣ in the loss (sunlu2020), with scorer `dot`.
     orthogonality: float = field(default=0.0, metadata=LATER)
 
     def __post_init__(self) -> None:
-        _require_sizes(self, "model", embedding=WIDEST, hidden=WIDEST, layers=DEEPEST, scorer_hidden=WIDEST)
+        _require_sizes(self, "model", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, scorer_hidden=MAX_WIDTH)
         _require(0 <= self.dropout < 1, "model.dropout", self.dropout, "at least 0 and below 1")
         _require(0 < self.scale < math.inf, "model.scale", self.scale, "above 0 and finite")
         for name in ("projection_parameter", "embedding_range", "orthogonality"):
@@ -69,12 +58,12 @@ class ModelConfig:
             self.orthogonality,
             "0, or above 0 with scorer 'dot'",
         )
-        needs = self.projection in ("sparsegen", "entmax")
+        needed = self.projection in ("sparsegen", "entmax")
         _require(
-            needs == (self.projection_parameter is not None),
+            needed == (self.projection_parameter is not None),
             "model.projection_parameter",
             self.projection_parameter,
-            f"{'given' if needs else 'left out'} with projection {self.projection!r}",
+            f"{'given' if needed else 'left out'} with projection {self.projection!r}",
         )
 
 
@@ -93,7 +82,7 @@ class TranslatorConfig:
     embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
 
     def __post_init__(self) -> None:
-        _require_sizes(self, "translator", embedding=WIDEST, hidden=WIDEST, layers=DEEPEST, heads=DEEPEST)
+        _require_sizes(self, "translator", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, heads=MAX_DEPTH)
         _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
         scale = self.embedding_scale
         _require(0 < scale < math.inf, "translator.embedding_scale", scale, "above 0 and finite")
@@ -101,7 +90,7 @@ class TranslatorConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training run. `evaluate_at` lists the steps at which everything is measured and recorded."""
+    """One training run. `evaluate_at` lists the steps at which the model is measured and its trace recorded."""
 
     steps: int = 4000
     batch_size: int = 32
@@ -109,37 +98,37 @@ class TrainConfig:
     weight_decay: float = 0.0
     amsgrad: bool = False
     optimiser: OptimiserName = field(default="adam", metadata=LATER)
-    # The attention parameters' learning rate, as a multiple of the others', and whether weight decay is for them too.
+    # Learning rate of the attention parameters as a multiple of the others', and whether they have weight decay.
     attention_rate: float = field(default=1.0, metadata=LATER)
     attention_decay: bool = field(default=True, metadata=LATER)
     evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
 
     def __post_init__(self) -> None:
-        _require(0 <= self.steps <= LONGEST, "train.steps", self.steps, f"0 or more, and at most {LONGEST:,}")
-        _require_sizes(self, "train", batch_size=WIDEST)
+        _require(0 <= self.steps <= MAX_STEPS, "train.steps", self.steps, f"0 or more, and at most {MAX_STEPS:,}")
+        _require_sizes(self, "train", batch_size=MAX_WIDTH)
         for name in ("learning_rate", "attention_rate"):
             value = getattr(self, name)
             _require(0 < value < math.inf, f"train.{name}", value, "above 0 and finite")
         _require(0 <= self.weight_decay < math.inf, "train.weight_decay", self.weight_decay, "0 or more and finite")
-        rising = all(a < b for a, b in zip(self.evaluate_at, self.evaluate_at[1:], strict=False))
-        inside = all(0 <= step <= self.steps for step in self.evaluate_at)
+        increasing = all(a < b for a, b in zip(self.evaluate_at, self.evaluate_at[1:], strict=False))
+        in_range = all(0 <= step <= self.steps for step in self.evaluate_at)
         _require(
-            bool(self.evaluate_at) and rising and inside,
+            bool(self.evaluate_at) and increasing and in_range,
             "train.evaluate_at",
             self.evaluate_at,
-            f"rising steps from 0 to {self.steps}",
+            f"increasing steps from 0 to {self.steps}",
         )
 
     def changed(self, *, steps: int | None = None, learning_rate: float | None = None) -> "TrainConfig":
-        """A shorter or longer training: evaluated at the same steps as far as they go, then every 250, and at the end.
+        """Change the number of steps: keep the steps of `evaluate_at` below it, then every 250, and the last.
 
         >>> TrainConfig().changed(steps=120).evaluate_at
         (0, 10, 50, 100, 120)
         """
         total = self.steps if steps is None else steps
-        _require(0 <= total <= LONGEST, "train.steps", total, f"0 or more, and at most {LONGEST:,}")
-        beyond = range(self.evaluate_at[-1], total, 250)
-        at = {step for step in (*self.evaluate_at, *beyond) if step < total} | {total}
+        _require(0 <= total <= MAX_STEPS, "train.steps", total, f"0 or more, and at most {MAX_STEPS:,}")
+        added = range(self.evaluate_at[-1], total, 250)
+        at = {step for step in (*self.evaluate_at, *added) if step < total} | {total}
         rate = self.learning_rate if learning_rate is None else learning_rate
         return replace(self, steps=total, learning_rate=rate, evaluate_at=tuple(sorted(at)))
 
@@ -156,7 +145,7 @@ class ProxyConfig:
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """Everything that decides the result of a study; its digest names the study's content."""
+    """Everything that decides the result of a study; its digest identifies the study."""
 
     data: str
     task: TaskName = "classification"
@@ -170,11 +159,11 @@ class StudyConfig:
     seeds: tuple[int, ...] = (0, 1)
     min_count: int = 3
     subwords: int = 8000
-    source_bos: bool = True  # whether a source sentence begins with `<bos>`; snell2021's copying task has only `<eos>`
+    source_bos: bool = True  # source sentences begin with `<bos>`; those of snell2021's copying task do not
     max_length: int = 400
     max_train: int | None = None
     max_validation: int | None = None
-    train_sample: int = 0  # training texts that are recorded beside the validation texts
+    train_sample: int = 0  # training texts recorded in the trace besides the validation texts
     model: ModelConfig = field(default_factory=ModelConfig)
     translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -187,7 +176,7 @@ class StudyConfig:
             self.seeds,
             "two or more different seeds: ξ and the cross convention compare seeds",
         )
-        _require(len(self.seeds) <= MOST_SEEDS, "seeds", len(self.seeds), f"{MOST_SEEDS:,} at most")
+        _require(len(self.seeds) <= MAX_SEEDS, "seeds", len(self.seeds), f"{MAX_SEEDS:,} at most")
         _require(all(0 <= seed < 2**32 for seed in self.seeds), "seeds", self.seeds, "from 0 to 2³² − 1 each")
         for name in ("min_count", "max_length", "subwords", "max_train", "max_validation"):
             value = getattr(self, name)
@@ -195,8 +184,57 @@ class StudyConfig:
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
 
 
+@dataclass(frozen=True)
+class AuditSettings:
+    """Everything except model and data that decides the result of an audit.
+
+    sample: number of texts drawn at random; None uses all. include_special: also explain by special tokens such as
+    [CLS]. headline: the attention map shown to readers; None is the mean of the last layer. integrated_steps: points
+    on the path of integrated gradients, 0 for none. adversary_steps: steps of the search for a different attention with
+    the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over. chunk:
+    passages measured and saved together. resamples: of the bootstrap. examples: passages kept for display.
+
+    >>> AuditSettings(sample=0)
+    Traceback (most recent call last):
+      ...
+    heedful.errors.ConfigError: sample is 0; it must be 1 or more
+    """
+
+    sample: int | None = None
+    seed: int = 0
+    include_special: bool = False
+    headline: str | None = None
+    integrated_steps: int = 50
+    adversary_steps: int = 100
+    random_orders: int = 5
+    chunk: int = 32
+    resamples: int = RESAMPLES
+    examples: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("sample", "random_orders", "chunk", "resamples"):
+            value = getattr(self, name)
+            _require(value is None or value >= 1, name, value, "1 or more")
+        for name in ("seed", "integrated_steps", "adversary_steps", "examples"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+
+
+def study_preset(data: str, budget: str = "quick", task: str = "classification") -> StudyConfig:
+    """The default settings of a study for a corpus, a budget and a task.
+
+    >>> study_preset("sst", "quick").train.steps, study_preset("multi30k", "paper", "translation").subwords
+    (500, 8000)
+    """
+    if budget not in BUDGETS:
+        raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
+    if task not in TASKS:
+        raise ConfigError(f"task {task!r} is not one of {', '.join(TASKS)}")
+    preset = _PRESETS["copying" if data in COPYING_TASKS else task][budget]
+    return StudyConfig(data, task=task, budget=budget, **preset)
+
+
 def first_seeds(count: int) -> tuple[int, ...]:
-    """The seeds from 0 on; more than a study can have are refused before they are counted out.
+    """The seeds 0, 1, …, count − 1.
 
     >>> first_seeds(3)
     (0, 1, 2)
@@ -204,12 +242,12 @@ def first_seeds(count: int) -> tuple[int, ...]:
     Traceback (most recent call last):
     heedful.errors.ConfigError: seeds is 1000000000; it must be 1,000 at most
     """
-    _require(count <= MOST_SEEDS, "seeds", count, f"{MOST_SEEDS:,} at most")
+    _require(count <= MAX_SEEDS, "seeds", count, f"{MAX_SEEDS:,} at most")
     return tuple(range(count))
 
 
 def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T:
-    """A copy with the settings that are not `None` replaced; a mapping changes only what it names.
+    """Copy a config with some settings replaced; `None` keeps a setting, a mapping changes only the keys it has.
 
     >>> with_overrides(StudyConfig("sst"), text=None, train={"steps": 20}).train.evaluate_at
     (0, 10, 20)
@@ -219,40 +257,33 @@ def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T
     values = {}
     for key, value in overrides.items():
         known(key, names, where)
-        within, kind = f"{where}: {key}", hints[key]
+        place, kind = f"{where}: {key}", hints[key]
         if isinstance(value, Mapping) and is_dataclass(kind):
-            values[key] = _train_changed(getattr(config, key), value, within)
+            values[key] = _nested_changes(getattr(config, key), value, place)
         elif value is not None:
-            values[key] = value if is_dataclass(value) else coerce(_plain(value), kind, within)
+            plain = str(value) if isinstance(value, Path) else value
+            values[key] = value if is_dataclass(value) else coerce(plain, kind, place)
     return replace(config, **values)  # type: ignore[type-var]
 
 
-def _train_changed(config: Any, changes: Mapping[str, Any], where: str) -> Any:
-    """A table's changes; a training of another length is evaluated where `TrainConfig.changed` says."""
+def _require(holds: bool, name: str, value: Any, allowed: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name} is {short(repr(value))}; it must be {allowed}")
+
+
+def _require_sizes(config: Any, table: str, **limits: int) -> None:
+    for name, limit in limits.items():
+        value = getattr(config, name)
+        _require(1 <= value <= limit, f"{table}.{name}", value, f"1 or more, and at most {limit:,}")
+
+
+def _nested_changes(config: Any, changes: Mapping[str, Any], where: str) -> Any:
+    """Change a nested config; where `steps` changes but not `evaluate_at`, see `TrainConfig.changed`."""
     steps = changes.get("steps")
     if isinstance(config, TrainConfig) and type(steps) is int and changes.get("evaluate_at") is None:
         _require(steps >= 0, f"{where}: steps", steps, "0 or more")
         config = config.changed(steps=steps)
     return with_overrides(config, where=where, **changes)
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
-
-
-COPYING = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
-
-
-def study_preset(data: str, budget: str = "quick", task: TaskName = "classification") -> StudyConfig:
-    """The settings of a study of that data within that budget.
-
-    >>> study_preset("sst", "quick").train.steps, study_preset("multi30k", "paper", "translation").subwords
-    (500, 8000)
-    """
-    kind = "copying" if data in COPYING else task
-    if budget not in _PRESETS[kind]:
-        raise ConfigError(f"budget {budget!r} is not one of {', '.join(_PRESETS[kind])}")
-    return StudyConfig(data, task=task, budget=budget, **_PRESETS[kind][budget])  # type: ignore[arg-type]
 
 
 def _proxy(
@@ -268,7 +299,8 @@ _SMALL_COPYING = TranslatorConfig(
     embedding=24, hidden=24, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )
 
-_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+# Settings that differ from the defaults of `StudyConfig`, by kind of task and budget.
+_PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
     "classification": {
         "smoke": {
             "max_train": 256,
@@ -339,50 +371,3 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
 }
-
-
-RESAMPLES = 2000  # of a bootstrap
-
-
-@dataclass(frozen=True)
-class AuditSettings:
-    """Everything but model and data that decides an audit's result.
-
-    sample: how many texts are drawn, all unless said. include_special: whether words that the tokeniser added are
-    part of explanations. headline: the map that a reader is shown, the last layer's mean unless said. integrated_steps:
-    points on the way of integrated gradients, 0 for none. adversary_steps: of the search for another attention, 0 for
-    none. random_orders: over how many orders of words chance is averaged. chunk: passages measured, and written down,
-    together. examples: how many passages are kept to be looked at.
-
-    >>> AuditSettings(sample=0)
-    Traceback (most recent call last):
-      ...
-    heedful.errors.ConfigError: sample is 0; it must be 1 or more
-    """
-
-    sample: int | None = None
-    seed: int = 0
-    include_special: bool = False
-    headline: str | None = None
-    integrated_steps: int = 50
-    adversary_steps: int = 100
-    random_orders: int = 5
-    chunk: int = 32
-    resamples: int = RESAMPLES
-    examples: int = 50
-
-    def __post_init__(self) -> None:
-        least = {"sample": 1, "random_orders": 1, "chunk": 1, "resamples": 1}
-        for name in (
-            "sample",
-            "seed",
-            "integrated_steps",
-            "adversary_steps",
-            "random_orders",
-            "chunk",
-            "resamples",
-            "examples",
-        ):
-            value, lowest = getattr(self, name), least.get(name, 0)
-            if value is not None and value < lowest:
-                raise ConfigError(f"{name} is {value}; it must be {lowest} or more")

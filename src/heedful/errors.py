@@ -1,40 +1,40 @@
-"""What can go wrong, each with its words.
+"""Exceptions of heedful.
 
-The command line turns any of these into one red line and exit code 2; anything else is a fault of ours.
+The command line prints any `HeedfulError` as one red line and exits with code 2. Any other exception is a bug.
 """
 
 from typing import Any
 
 
 class HeedfulError(Exception):
-    """Bad input or a missing piece: the message says what came, where, and what would do."""
+    """Base class: bad input or something missing. The message says what came, where, and what would work."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.args, self.__dict__)  # pickled, whatever arguments a subclass takes
 
 
 class ConfigError(HeedfulError):
-    """A setting that does not exist or cannot hold."""
+    """An unknown setting, or a value that is not allowed."""
 
 
 class DataError(HeedfulError):
-    """A corpus that cannot be read, or not as asked."""
+    """Data that cannot be read, or not in the requested way."""
 
 
 class ProjectionError(HeedfulError):
-    """Attention scores that no distribution can be made of."""
+    """Attention scores that cannot be turned into a distribution."""
 
 
 class TrainingError(HeedfulError):
-    """Training that cannot go on."""
+    """Training that cannot continue."""
 
 
 class RunError(HeedfulError):
-    """A run directory that is missing, unfinished or not ours."""
+    """A run directory that is missing, unfinished or not a run of heedful."""
 
 
 class DamagedError(RunError):
-    """A file that is not what was written: it is named, and never trusted."""
+    """A file whose content is not what was written; it is never used."""
 
     def __init__(self, path: object, why: str, remedy: str = "delete it and run again") -> None:
         super().__init__(f"{path}: damaged ({why}); {remedy}")
@@ -42,7 +42,7 @@ class DamagedError(RunError):
 
 
 class DiskFullError(RunError):
-    """No room for a file; nothing of it was left behind."""
+    """No space for a file; nothing of it was left behind."""
 
 
 class MissingExtraError(HeedfulError):

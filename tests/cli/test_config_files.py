@@ -5,7 +5,8 @@ import tomllib
 
 import pytest
 
-from heedful.api import merged, study_config
+from heedful.api import study_config
+from heedful.config import TrainConfig
 from heedful.storage.serialization import digest, to_toml
 from tests.cli.test_main import command, reviews  # noqa: F401 (fixtures)
 
@@ -96,7 +97,11 @@ def test_a_table_changes_only_what_it_names(tmp_path):
     assert changed.train.evaluate_at == plain.train.evaluate_at
     assert changed.proxy.train == plain.proxy.train
     assert study_config("sst", validation=tmp_path).validation == str(tmp_path)
-    assert merged(None, a=1, b=None, c={"d": None}) == {"a": 1}
+    assert study_config("sst", text=None, train={"steps": None}, seeds=None) == plain
+    table = {"steps": 300, "batch_size": 7}
+    assert study_config("sst", train=table, steps=60) == study_config("sst", train=table | {"steps": 60})
+    given = TrainConfig(batch_size=7)
+    assert study_config("sst", train=given, steps=60).train == given.changed(steps=60)
 
 
 def test_a_runs_own_settings_can_be_asked_for_again(tmp_path):

@@ -44,7 +44,7 @@ def test_what_is_missing_has_one_sentence_each(monkeypatch, tmp_path, command): 
     said = "\n".join(found.advice)
     assert "lacks captum: pip install 'heedful[hf]'" in said
     assert "pip install 'heedful[demo]'" in said
-    assert "polars: heedful cannot work without" in said
+    assert "polars: required" in said
     assert "sst" in said
     assert "chromium and chromedriver: not on the path" in said
     code, out, _ = command("doctor")

@@ -8,7 +8,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from heedful.cli.main import app
+import heedful as library
+from heedful.cli.main import VERBS, app
+from heedful.errors import ConfigError
 from tests.command import heedful
 
 
@@ -31,8 +33,17 @@ def test_version_and_help(command):
     assert (code, out.split()[0]) == (0, "heedful")
     code, out, _ = command("--help")
     assert code == 0
-    for verb in ("study", "preflight", "report", "data"):
-        assert verb in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("│ ") and line[2].isalpha()]
+    assert [row[1] for row in rows] == list(VERBS)
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS, "data list", "data show", "data check", "data fetch"])
+def test_help_has_no_types(command, verb):
+    code, out, _ = command(*verb.split(), "--help")
+    assert code == 0
+    plain = out.replace("runs/<name>", "").replace("runs/audit-<model>", "").replace("runs/<grid>", "")
+    for noise in ("<", "x>=", "range", "{"):
+        assert noise not in plain
 
 
 def test_study_of_a_file_of_ones_own(command, reviews, tmp_path):
@@ -74,6 +85,7 @@ BAD = {
     "unknown corpus": (None, "rotten-tomatos", [], "rotten-tomatoes"),
     "unknown budget": (b"text,label\n" + b"a,0\nb,1\n" * 20, "b.csv", ["--budget", "huge"], "smoke"),
     "unknown task": (b"text,label\n" + b"a,0\nb,1\n" * 20, "t.csv", ["--task", "poetry"], "translation"),
+    "no seeds": (b"text,label\n" + b"a,0\nb,1\n" * 20, "s.csv", ["--seeds", "1"], "--seeds is 1; it must be 2 or more"),
     "bad device": (b"text,label\n" + b"a,0\nb,1\n" * 40, "d.csv", ["--device", "abacus"], "abacus"),
 }
 
@@ -90,6 +102,24 @@ def test_bad_input_is_one_line_and_exit_code_2(command, tmp_path, case):
     last = err.strip().splitlines()[-1]
     assert last.startswith("error: ")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "settings", "words"),
+    [
+        (library.study, {"txet": "a"}, "unknown setting 'txet'; did you mean 'text'"),
+        (library.study, {"task": "poetry"}, "task 'poetry' is not one of classification, translation"),
+        (library.preflight, {"wrods": 3}, "preflight: unknown setting 'wrods'; did you mean 'words'"),
+        (library.preflight, {"on": "moon"}, "'moon' is not one of local, ray"),
+        (library.audit, {"smaple": 3}, "audit: unknown setting 'smaple'; did you mean 'sample'"),
+        (library.audit, {"splits": "test"}, "did you mean 'split'"),
+        (library.audit, {"sample": 0}, "sample is 0; it must be 1 or more"),
+        (library.audit, {"seed": "x"}, "audit: seed: 'x' must be of type int"),
+    ],
+)
+def test_mistakes_in_python(reviews, verb, settings, words):
+    with pytest.raises(ConfigError, match=words):
+        verb(str(reviews), **settings)
 
 
 def test_a_label_never_seen_in_training(command, reviews, tmp_path):
@@ -133,7 +163,7 @@ def test_tab_completion(words, expected):
     [
         (OSError(errno.ENOSPC, "No space left on device", "a/b"), 2, "error: the disk is full (a/b); make room"),
         (OSError(errno.EDQUOT, "Disk quota exceeded"), 2, "error: the disk is full; make room"),
-        (KeyboardInterrupt(), 130, "stopped; the same command goes on from here"),
+        (KeyboardInterrupt(), 130, "stopped; repeat the command to continue from here"),
     ],
 )
 def test_faults_from_outside_are_one_line(command, monkeypatch, fault, code, said):
@@ -200,7 +230,7 @@ def test_reproduce_and_claims(command, tmp_path):
     code, out, _ = command("reproduce", "snell2021")
     assert "figure4" in out
     code, out, _ = command("reproduce", "--check")
-    assert (code, out) == (0, "every stored result still stands\n")
+    assert (code, out) == (0, "every stored result is up to date\n")
     code, out, err = command("reproduce", "snell2021", "figure4", "--budget", "smoke", "--json")
     assert json.loads(out)[0]["experiment"] == "figure4"
     code, out, _ = command("claims", "--json")

@@ -203,7 +203,7 @@ def test_bad_input():
         count_table([[5]], [[0]], source_size=3)
     with pytest.raises(DataError, match="source sentence 0 is empty"):
         count_table([[]], [[0]])
-    with pytest.raises(DataError, match="2,097,152 target types; a table has room for fewer than 2,097,152"):
+    with pytest.raises(DataError, match="2,097,152 target types; a count table must have fewer than 2,097,152"):
         table_cells(as_ids([[0]]), as_ids([[0]]), 1, MOST)
 
 

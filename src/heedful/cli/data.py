@@ -1,21 +1,22 @@
-"""`heedful data`: list, show, check and fetch named corpora. Arguments and tables only."""
+"""`heedful data`: list, show, check and fetch named corpora."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.options import corpora, print_json
+from heedful.cli.options import AsJson, PlainCommand, PlainGroup, corpora, print_json, with_config
 
-app = typer.Typer(help="List, describe, check and fetch the named corpora.", no_args_is_help=True)
+app = typer.Typer(cls=PlainGroup, help="List, show, check and fetch the named corpora.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="a name that `heedful data list` shows", autocompletion=corpora)]
-Json = Annotated[bool, typer.Option("--json", help="print JSON alone")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a corpus, see 'heedful data list'.", autocompletion=corpora)
+]
 
 
-@app.command("list")
-def list_(as_json: Json = False) -> None:
-    """The named corpora, and which of them are here."""
+def list_corpora(as_json: AsJson = False) -> None:
+    """List the named corpora and whether they are installed."""
     from heedful.data.catalog import NAMES, describe
 
     keys = ("name", "title", "task", "labels", "licence", "source", "here")
@@ -26,9 +27,8 @@ def list_(as_json: Json = False) -> None:
     _print_table(columns, [[_cell(row[column]) for column in columns] for row in rows])
 
 
-@app.command()
-def show(name: Name, as_json: Json = False) -> None:
-    """What a corpus is, its sizes, and what was decided when it was read."""
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show a corpus: its source, sizes, and decisions made when reading it."""
     from heedful.data.catalog import describe, open_corpus
     from heedful.data.corpus import SPLITS, Corpus
 
@@ -48,10 +48,9 @@ def show(name: Name, as_json: Json = False) -> None:
     return _print_facts(name, {key: value for key, value in facts.items() if key not in ("files", "rules")})
 
 
-@app.command()
-def check(name: Name, as_json: Json = False) -> None:
-    """Compare a corpus's files with their checksums."""
-    from heedful.data.catalog import check as checked
+def check(name: Name, as_json: AsJson = False) -> None:
+    """Compare the files of a corpus with their checksums."""
+    from heedful.data.catalog import check as check_corpus
     from heedful.data.catalog import open_corpus
     from heedful.data.synthetic.tasks import TASKS
     from heedful.errors import DataError
@@ -59,7 +58,7 @@ def check(name: Name, as_json: Json = False) -> None:
     if name in TASKS:
         facts = {"name": name, "ok": True, "digest": open_corpus(name).digest()}
         return print_json(facts) if as_json else _print_facts(name, facts)
-    result = checked(name)
+    result = check_corpus(name)
     if as_json:
         print_json({**asdict(result), "directory": str(result.directory), "ok": result.ok})
     else:
@@ -69,21 +68,25 @@ def check(name: Name, as_json: Json = False) -> None:
         raise DataError(result.advice)
 
 
-@app.command()
 def fetch(
     name: Name,
     revision: Annotated[
-        str | None, typer.Option(help="a commit or branch of the hub instead of the pinned one")
+        str | None, typer.Option(metavar="REVISION", help="Commit or branch on the hub, instead of the pinned one.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="replace the folder that is there")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the existing folder.")] = False,
 ) -> None:
-    """Bring a corpus from the Hugging Face hub into the data directory, whole or not at all."""
-    from heedful.data.hub import fetch as fetched
+    """Download a corpus from the Hugging Face Hub into the data directory."""
+    from heedful.data.hub import fetch as fetch_corpus
 
-    def notify(message: str) -> None:
-        typer.echo(message, err=True)
+    def print_notice(notice: str) -> None:
+        typer.echo(notice, err=True)
 
-    typer.echo(fetched(name, revision=revision, force=force, notify=notify))
+    typer.echo(fetch_corpus(name, revision=revision, force=force, notify=print_notice))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {"list": list_corpora, "show": show, "check": check, "fetch": fetch}
+for _name, _command in COMMANDS.items():
+    app.command(_name, cls=PlainCommand)(with_config(_command))
 
 
 def _print_facts(name: str, facts: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`heedful doctor`: is everything here?"""
+"""`heedful doctor`: what is installed and what is missing."""
 
 import os
 import platform
@@ -7,29 +7,26 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from packaging.requirements import Requirement
 
-from heedful.cli.options import print_json
+from heedful.cli.options import AsJson, print_json
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the examination as JSON, and nothing else.")] = False,
-) -> None:
-    """Say what is here and what is missing: versions, device, cores, memory, data, extras."""
-
-    found = examine()
+def doctor(as_json: AsJson = False) -> None:
+    """Show what is installed and what is missing: versions, device, memory, data, extras."""
+    report = examine()
     if as_json:
-        print_json(found.to_dict())
+        print_json(report.to_dict())
     else:
-        _print(found)
-    if not found.healthy:
+        _print(report)
+    if not report.healthy:
         raise typer.Exit(1)
 
 
-def _print(found: "DoctorReport") -> None:
+def _print(report: "DoctorReport") -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -40,33 +37,33 @@ def _print(found: "DoctorReport") -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
 
-    def say(name: str, words: str) -> None:
+    def add(name: str, words: str) -> None:
         table.add_row(Text(name), Text(words))
 
-    for name, version in found.versions.items():
-        say(name, version)
-    say("system", found.machine["system"])
-    say("device", f"{found.machine['device']}, {found.machine['cores']} cores")
-    if "memory" in found.machine:
-        say("memory", size(found.machine["memory"]))
-    say("disk free", size(found.machine["disk_free"]))
-    say("needed", _listed(found, None))
-    for extra, whole in found.extras.items():
-        say(f"[{extra}]", f"{'✓' if whole else '✗'} {PURPOSES[extra]}: {_listed(found, extra)}")
-    say("data", f"{found.data['directory']}{'' if found.data['exists'] else ' (not there)'}")
-    say("corpora", ", ".join(found.data["found"]) or "none found")
-    say("generated", ", ".join(found.data["generated"]))
-    for name, path in found.browser.items():
-        say(name, path or "✗ not on the path")
+    for name, version in report.versions.items():
+        add(name, version)
+    add("system", report.machine["system"])
+    add("device", f"{report.machine['device']}, {report.machine['cores']} cores")
+    if "memory" in report.machine:
+        add("memory", size(report.machine["memory"]))
+    add("disk free", size(report.machine["disk_free"]))
+    add("needed", _listed(report, None))
+    for extra, complete in report.extras.items():
+        add(f"[{extra}]", f"{'✓' if complete else '✗'} {PURPOSES[extra]}: {_listed(report, extra)}")
+    add("data", f"{report.data['directory']}{'' if report.data['exists'] else ' (not there)'}")
+    add("corpora", ", ".join(report.data["found"]) or "none found")
+    add("generated", ", ".join(report.data["generated"]))
+    for name, path in report.browser.items():
+        add(name, path or "✗ not on the path")
     console = Console(highlight=False)
     console.print(table)
-    console.print("[bold]missing[/bold]" if found.advice else "[bold]nothing is missing[/bold]")
-    for sentence in found.advice:
+    console.print("[bold]missing[/bold]" if report.advice else "[bold]nothing is missing[/bold]")
+    for sentence in report.advice:
         console.print(Text(f"  {sentence}"), soft_wrap=True)
 
 
-def _listed(found: "DoctorReport", extra: str | None) -> str:
-    return ", ".join(f"{p.name} {p.version or '✗'}" for p in found.packages if p.extra == extra)
+def _listed(report: "DoctorReport", extra: str | None) -> str:
+    return ", ".join(f"{p.name} {p.version or '✗'}" for p in report.packages if p.extra == extra)
 
 
 PURPOSES = {
@@ -84,7 +81,7 @@ BROWSERS = ("chromium", "chromedriver")
 
 @dataclass(frozen=True)
 class Package:
-    """A package that heedful needs, or that an extra brings; `version` is `None` where it is not installed."""
+    """A package that heedful or one of its extras needs; `version` is `None` if it is not installed."""
 
     name: str
     version: str | None
@@ -93,7 +90,7 @@ class Package:
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """Everything `heedful doctor` says; `advice` holds one sentence for each thing that is missing."""
+    """The result of `heedful doctor`; `advice` has one sentence for each thing that is missing."""
 
     versions: dict[str, str]
     machine: dict[str, Any]
@@ -105,7 +102,7 @@ class DoctorReport:
 
     @property
     def healthy(self) -> bool:
-        """Whether everything is here that heedful cannot do without."""
+        """Whether every required package is installed."""
         return all(package.version for package in self.packages if package.extra is None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,14 +111,14 @@ class DoctorReport:
 
 
 def examine() -> DoctorReport:
-    """Look at this installation and this machine.
+    """Examine this installation and this machine.
 
     >>> examine().machine["cores"] >= 1
     True
     """
     packages = _packages()
-    here = {extra: all(p.version for p in packages if p.extra == extra) for extra in PURPOSES}
-    extras = {extra: whole for extra, whole in here.items() if any(p.extra == extra for p in packages)}
+    complete = {extra: all(p.version for p in packages if p.extra == extra) for extra in PURPOSES}
+    extras = {extra: done for extra, done in complete.items() if any(p.extra == extra for p in packages)}
     data = _data()
     browser = {name: shutil.which(name) for name in BROWSERS}
     return DoctorReport(
@@ -136,14 +133,15 @@ def examine() -> DoctorReport:
 
 
 def _packages() -> tuple[Package, ...]:
-    """What the installed heedful itself says it needs, with this Python."""
-    found = []
-    for needs in map(Requirement, metadata.requires("heedful") or ()):
-        always = needs.marker is None or needs.marker.evaluate({"extra": ""})
+    """The requirements in the metadata of the installed heedful, for this Python."""
+    packages = []
+    for requirement in map(Requirement, metadata.requires("heedful") or ()):
+        marker = requirement.marker
+        always = marker is None or marker.evaluate({"extra": ""})
         for extra in (None,) if always else PURPOSES:
-            if needs.marker is None or needs.marker.evaluate({"extra": extra or ""}):
-                found.append(Package(needs.name, _version(needs.name), extra))
-    return tuple(found)
+            if marker is None or marker.evaluate({"extra": extra or ""}):
+                packages.append(Package(requirement.name, _version(requirement.name), extra))
+    return tuple(packages)
 
 
 def _version(package: str) -> str | None:
@@ -166,12 +164,12 @@ def _device() -> str:
         return "none: torch is missing"
     from heedful.models.training import choose_device
 
-    chosen = choose_device("auto")
-    if chosen.type != "cuda":
-        return str(chosen)
+    device = choose_device("auto")
+    if device.type != "cuda":
+        return str(device)
     import torch
 
-    return f"{chosen} ({torch.cuda.get_device_name(chosen)})"
+    return f"{device} ({torch.cuda.get_device_name(device)})"
 
 
 def _data() -> dict[str, Any]:
@@ -192,18 +190,18 @@ def _data() -> dict[str, Any]:
 def _advice(
     packages: tuple[Package, ...], extras: dict[str, bool], data: dict[str, Any], browser: dict[str, str | None]
 ) -> list[str]:
-    said = []
-    if lost := [p.name for p in packages if p.extra is None and not p.version]:
-        said.append(f"{', '.join(lost)}: heedful cannot work without; pip install --force-reinstall heedful")
-    for extra, whole in extras.items():
-        if not whole:
-            lacking = ", ".join(p.name for p in packages if p.extra == extra and not p.version)
-            said.append(f"{extra} ({PURPOSES[extra]}) lacks {lacking}: pip install 'heedful[{extra}]'")
+    advice = []
+    if missing := [p.name for p in packages if p.extra is None and not p.version]:
+        advice.append(f"{', '.join(missing)}: required; pip install --force-reinstall heedful")
+    for extra, complete in extras.items():
+        if not complete:
+            packages_missing = ", ".join(p.name for p in packages if p.extra == extra and not p.version)
+            advice.append(f"{extra} ({PURPOSES[extra]}) lacks {packages_missing}: pip install 'heedful[{extra}]'")
     if data["missing"]:
-        said.append(
+        advice.append(
             f"{', '.join(data['missing'])}: not here; fetch one with 'heedful data fetch NAME' (needs the hf extra and "
             "a network), or point HEEDFUL_DATA at a mirror"
         )
-    if lost := [name for name, path in browser.items() if path is None]:
-        said.append(f"{' and '.join(lost)}: not on the path, so the tests of pages in a browser are skipped")
-    return said
+    if missing := [name for name, path in browser.items() if path is None]:
+        advice.append(f"{' and '.join(missing)}: not on the path, so the tests of pages in a browser are skipped")
+    return advice

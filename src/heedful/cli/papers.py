@@ -1,11 +1,12 @@
-"""`heedful reproduce` and `heedful claims`: the papers, from the command line."""
+"""`heedful reproduce` and `heedful claims`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 import typer
 
-from heedful.cli.options import BUDGETS, completing, print_json
+from heedful.cli.options import AsJson, Budget, Device, Results, completing, number, print_json
+from heedful.config import BUDGETS
 
 if TYPE_CHECKING:
     from heedful.papers.results import Result
@@ -25,37 +26,38 @@ def _experiments(ctx: Any, incomplete: str) -> list[str]:  # Typer has contexts 
     return [name for name in (*names, "all") if name.startswith(incomplete)]
 
 
-Results = Annotated[Path, typer.Option(help="The folder of stored results.")]
+class ReproduceOptions(TypedDict, total=False):
+    """Options of `heedful reproduce` for the API."""
+
+    jobs: Annotated[int, number(1, help="Models trained at the same time; one per core by default.")]
+    device: Device
+    again: Annotated[bool, typer.Option("--again", help="Measure again, with the models already trained.")]
 
 
 def reproduce(
-    paper: Annotated[str | None, typer.Argument(help="snell2021, …", autocompletion=_papers)] = None,
+    paper: Annotated[
+        str | None,
+        typer.Argument(metavar="PAPER", help="snell2021, meister2021 or sunlu2020.", autocompletion=_papers),
+    ] = None,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]…", help="table2, figure3, … or all.", autocompletion=_experiments),
+        typer.Argument(metavar="TABLE", help="table2, figure3, … or all.", autocompletion=_experiments),
     ] = None,
-    budget: Annotated[
-        str,
-        typer.Option(
-            help="smoke (seconds), quick (minutes) or paper (as published).", autocompletion=completing(BUDGETS)
-        ),
-    ] = "quick",
+    budget: Budget = "quick",
     results: Results = Path("results"),
-    work: Annotated[Path, typer.Option(help="Where trained models and other long work are kept.")] = Path(
-        "runs/reproduce"
-    ),
+    work: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder of trained models and other intermediate results.")
+    ] = Path("runs/reproduce"),
     docs: Annotated[
-        Path | None, typer.Option(help="Also write the paper's page and figures into this folder of docs.")
+        Path | None, typer.Option(metavar="FOLDER", help="Also write the paper's page and figures for the docs here.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Models trained at a time; one per core if left out.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
-    again: Annotated[bool, typer.Option("--again", help="Measure again from the models that are there.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="List stored results that no longer stand; exit code 1 if any.")
+        bool, typer.Option("--check", help="List stored results that are out of date; exit code 1 if there are any.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    as_json: AsJson = False,
+    **settings: Unpack[ReproduceOptions],
 ) -> None:
-    """Measure tables and figures of a paper beside its published numbers; without a table, list them."""
+    """Reproduce tables and figures of a paper beside the published ones; without a table, list them."""
     if check:
         _check(results)
         return
@@ -64,9 +66,7 @@ def reproduce(
         return
     from heedful import api
 
-    made = api.reproduce(
-        paper, *names, budget=budget, results=results, work=work, docs=docs, jobs=jobs, device=device, again=again
-    )
+    made = api.reproduce(paper, *names, budget=budget, results=results, work=work, docs=docs, **settings)
     if as_json:
         from dataclasses import asdict
 
@@ -84,13 +84,15 @@ def claims(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="The budget whose results count; the largest there is if left out.", autocompletion=completing(BUDGETS)
+            metavar="BUDGET",
+            help="Use results of this budget; the largest available by default.",
+            autocompletion=completing(BUDGETS),
         ),
     ] = None,
     results: Results = Path("results"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the ledger as JSON, and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Print the ledger: every claim of the papers, what was measured here, and the verdict that follows."""
+    """List every claim of the papers with what was measured here and the verdict."""
     from heedful import api
 
     entries = api.claims(budget, results=results)
@@ -104,16 +106,16 @@ def claims(
 
 def _list(paper: str | None, budget: str, results: Path) -> None:
     from heedful.papers.reproduction import KEYS
-    from heedful.papers.reproduction import paper as paper_of
+    from heedful.papers.reproduction import paper as load_paper
     from heedful.papers.results import result_path
 
     for key in [paper] if paper else KEYS:
-        of = paper_of(key)
-        typer.echo(f"{key}: {of.title}")
-        for experiment in of.experiments:
+        title, experiments = load_paper(key).title, load_paper(key).experiments
+        typer.echo(f"{key}: {title}")
+        for experiment in experiments:
             state = "done" if result_path(results, key, budget, experiment.name).exists() else ""
             typer.echo(f"  {experiment.name:<12} {experiment.title:<60} {state}".rstrip())
-        typer.echo(f"run one with: heedful reproduce {key} {of.experiments[0].name} --budget {budget}")
+        typer.echo(f"run one with: heedful reproduce {key} {experiments[0].name} --budget {budget}")
 
 
 def _check(results: Path) -> None:
@@ -124,7 +126,7 @@ def _check(results: Path) -> None:
         typer.echo(f"{one.path}: {one.reason}")
     if stale:
         raise typer.Exit(1)
-    typer.echo("every stored result still stands")
+    typer.echo("every stored result is up to date")
 
 
 def _print(made: "list[Result]") -> None:

@@ -68,7 +68,7 @@ def study_of(data: str, budget: str) -> StudyConfig:
     ((0, 1, 2, 3, 4), 4000)
     """
     task = "translation" if data in ("multi30k:de-en", "toy-de-en") else "classification"
-    preset = study_preset(data, budget, task)  # type: ignore[arg-type]
+    preset = study_preset(data, budget, task)
     if budget == "smoke":
         return replace(preset, train_sample=8)
     if budget == "quick":
