@@ -5,6 +5,7 @@ That is the same number of texts read, one token longer than ours. Ours deletes.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,30 +13,24 @@ from benchmarks.case import Case, Point
 from captum.attr import FeatureAblation
 from torch import Tensor
 
-from heedful.attribution import importance
-from heedful.attribution.forward import Forward, classifier_forward
-from heedful.attribution.importance import gradient_input, integrated_gradients
+from heedful.attribution.gradients import g_h_x, gradients, integrated_gradients
+from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.leave_one_out import d_y_h, d_y_x
+from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig
 from heedful.models.classifier import AttentionClassifier
 
-MEASURES: list[Callable[[Forward, Tensor, Tensor], importance.Importance]] = [
-    importance.g_y_x,
-    importance.g_y_h,
-    importance.g_h_x,
-    importance.d_y_x,
-    importance.d_y_h,
-]
+METHODS: list[Callable[..., Any]] = [gradients, g_h_x, d_y_x, d_y_h, integrated_gradients]
 
 
 def cases(quick: bool) -> Iterator[Case]:
     model = classifier()
-    forward = classifier_forward(model)
+    subject = subject_of(model)
     for count, shortest, longest, bar in ((100, 15, 26, 8), (2, 196, 205, 4)):
-        tokens, mask = texts(count, shortest, longest)
+        passages = texts(count, shortest, longest)
         given = max(1, count // (20 if quick else 5))
-        rows = [row[keep] for row, keep in zip(tokens, mask, strict=True)]
-        found, expected = importance.d_y_x(forward, tokens, mask), deleted(model, rows[0])
-        np.testing.assert_allclose(found[0], expected, atol=1e-4)
+        rows = [torch.tensor(passage.pieces) for passage in passages]
+        np.testing.assert_allclose(share(d_y_x(subject, passages)[0]), deleted(model, rows[0]), atol=1e-4)
         for peer, one, least in (
             ("one deletion at a time", deleted, bar),
             ("captum FeatureAblation, 64 at a time, a baseline token for deletion", ablated, 2),
@@ -43,33 +38,33 @@ def cases(quick: bool) -> Iterator[Case]:
             yield Case(
                 work=f"deletion leave-one-out, BiLSTM 300→256, {count} texts of about {(shortest + longest) // 2}",
                 peer=peer,
-                ours=lambda t=tokens, m=mask: importance.d_y_x(forward, t, m),
+                ours=lambda passages=passages: d_y_x(subject, passages),
                 theirs=lambda one=one, rows=rows[:given]: [one(model, row) for row in rows],
                 bar=least,
                 share=sum(map(len, rows[:given])) / sum(map(len, rows)),
             )
     for length in (20, 200):
-        tokens, mask = texts(1, length, length + 1)
-        ours = importance.g_h_x(forward, tokens, mask).values.reshape(length, length)
-        np.testing.assert_allclose(ours, one_state_at_a_time(model, tokens, mask), atol=1e-5)
+        passages = texts(1, length, length + 1)
+        tokens = torch.tensor([passages[0].pieces])
+        np.testing.assert_allclose(share(g_h_x(subject, passages)[0]), one_state_at_a_time(model, tokens), atol=1e-5)
         yield Case(
             f"g_h_x, BiLSTM 300→256, {length} states of one text",
             "one backward pass per state",
-            ours=lambda t=tokens, m=mask: importance.g_h_x(forward, t, m),
-            theirs=lambda t=tokens, m=mask: one_state_at_a_time(model, t, m),
+            ours=lambda passages=passages: g_h_x(subject, passages),
+            theirs=lambda tokens=tokens: one_state_at_a_time(model, tokens),
             bar=4,
         )
 
 
 def growth() -> Iterator[Point]:
-    forward = classifier_forward(classifier())
-    for measure in [*MEASURES, gradient_input, integrated_gradients]:
+    subject = subject_of(classifier())
+    for method in METHODS:
         for length in (20, 200, 2_000, 5_000):
-            tokens, mask = texts(1, length, length + 1)
+            passages = texts(1, length, length + 1)
             yield Point(
-                f"{measure.__name__}, BiLSTM 300→256, one text",
+                f"{method.__name__}, BiLSTM 300→256, one text",
                 f"{length:,} tokens",
-                lambda f=measure, t=tokens, m=mask: f(forward, t, m),
+                lambda method=method, passages=passages: method(subject, passages),
             )
 
 
@@ -78,11 +73,18 @@ def classifier() -> AttentionClassifier:
     return AttentionClassifier(ModelConfig(), vocabulary=5_000, classes=2).eval()
 
 
-def texts(count: int, shortest: int, longest: int) -> tuple[Tensor, Tensor]:
+def subject_of(model: AttentionClassifier) -> Subject:
+    return Subject(classifier_network(model), max_tokens=65_536, padded=True)
+
+
+def texts(count: int, shortest: int, longest: int) -> list[Passage]:
     rng = np.random.default_rng(0)
     lengths = rng.integers(shortest, longest, size=count)
-    mask = torch.from_numpy(np.arange(lengths.max()) < lengths[:, None])
-    return torch.from_numpy(rng.integers(4, 5_000, size=mask.shape)) * mask, mask
+    return [Passage.of_pieces(i, rng.integers(4, 5_000, size=n).tolist(), target=1) for i, n in enumerate(lengths)]
+
+
+def share(rows: np.ndarray) -> np.ndarray:
+    return rows / rows.sum(-1, keepdims=True)
 
 
 @torch.no_grad()
@@ -104,9 +106,9 @@ def ablated(model: AttentionClassifier, row: Tensor) -> np.ndarray:
     return (drop / drop.sum()).numpy()
 
 
-def one_state_at_a_time(model: AttentionClassifier, tokens: Tensor, mask: Tensor) -> np.ndarray:
+def one_state_at_a_time(model: AttentionClassifier, tokens: Tensor) -> np.ndarray:
     embedded = model.embedding(tokens).detach().requires_grad_()
-    norms = model.encoder(embedded, mask)[0].norm(dim=-1)[0]
+    norms = model.encoder(embedded, torch.ones_like(tokens, dtype=torch.bool))[0].norm(dim=-1)[0]
     rows = [torch.autograd.grad(norm, embedded, retain_graph=True)[0][0].norm(dim=-1) for norm in norms]
     jacobian = torch.stack(rows)
     return (jacobian / jacobian.sum(1, keepdim=True)).numpy()

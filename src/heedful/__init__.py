@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heedful.api import study as study
     from heedful.api import sweep as sweep
     from heedful.attribution.interface import Output as Output
-    from heedful.attribution.model_queries import Subject as Subject
+    from heedful.attribution.interface import Subject as Subject
     from heedful.attribution.modules import ModuleNetwork as ModuleNetwork
     from heedful.attribution.modules import WordReader as WordReader
     from heedful.audits.arrays import audit_arrays as audit_arrays
@@ -52,7 +52,7 @@ _HOMES = {
     "Recorder": "heedful.followed.training",
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",
-    "Subject": "heedful.attribution.model_queries",
+    "Subject": "heedful.attribution.interface",
     "SweepResult": "heedful.sweeps.result",
     "Trace": "heedful.tracing.store",
     "TraceCallback": "heedful.followed.callbacks",

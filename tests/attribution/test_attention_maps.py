@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.attention_maps import attention_maps, of_query, rollout
+from heedful.attribution.attention_maps import attention_maps, query_rows, read_attention, rollout
 from tests.audits.constructed import in_pieces, stacked
 
 
 def maps(subject, some, **options):
-    reading = subject.read(some)
+    reading = read_attention(subject, some)
     return reading, attention_maps(some, reading.attention, reading.rollout, **options)
 
 
@@ -53,6 +53,6 @@ def test_attention_from_one_place_has_no_rollout():
 
 def test_the_rows_that_explain():
     alpha = torch.arange(2.0 * 3 * 5 * 7).view(2, 3, 5, 7)
-    torch.testing.assert_close(of_query(alpha, "first"), alpha[:, :, 0])
-    torch.testing.assert_close(of_query(alpha, "last"), alpha[:, :, 4])
-    torch.testing.assert_close(of_query(alpha, "mean"), alpha.mean(2))
+    torch.testing.assert_close(query_rows(alpha, "first"), alpha[:, :, 0])
+    torch.testing.assert_close(query_rows(alpha, "last"), alpha[:, :, 4])
+    torch.testing.assert_close(query_rows(alpha, "mean"), alpha.mean(2))

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from heedful.attribution.erasure import averaged, erasures, random_orders
-from heedful.attribution.word_importance import leave_one_out
+from heedful.attribution.erasure import average_random_orders, erasures, random_orders
+from heedful.attribution.leave_one_out import d_y_x
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 
 def test_against_deletions_written_out():
     subject = stacked()
-    some = subject.decide(in_pieces())
+    some = subject.with_targets(in_pieces())
     ranking = [np.arange(len(passage.words) - 2)[::-1] / 10 for passage in some]
     found = erasures(subject, some, {"forwards": ranking})
     for i, passage in enumerate(some):
@@ -27,10 +27,10 @@ def test_against_deletions_written_out():
 
 def test_the_decisive_word_is_what_the_prediction_needs():
     subject = pooled()
-    some = subject.decide(passages(9))
-    decisive = [row[1:] for row in leave_one_out(subject, some)]
+    some = subject.with_targets(passages(9))
+    decisive = [row[1:] for row in d_y_x(subject, some)]
     rankings = {"leave one out": decisive, **random_orders(some, 0, 3)}
-    found = averaged(erasures(subject, some, rankings))
+    found = average_random_orders(erasures(subject, some, rankings))
     assert sorted(found) == [
         f"{name}/{ranking}"
         for name in ("comprehensiveness", "sufficiency")
@@ -42,13 +42,13 @@ def test_the_decisive_word_is_what_the_prediction_needs():
 
 def test_a_ranking_without_an_order_has_no_value():
     subject = pooled()
-    some = subject.decide(passages(1))
+    some = subject.with_targets(passages(1))
     assert np.isnan(erasures(subject, some, {"flat": [np.ones(5)]})["comprehensiveness/flat"]).all()
 
 
 def test_no_question_is_put_twice(monkeypatch):
     subject = pooled()
-    some = subject.decide(passages(3))
+    some = subject.with_targets(passages(3))
     asked = []
     whole = subject.predict
     monkeypatch.setattr(
@@ -67,4 +67,4 @@ def test_random_orders_are_averaged_in_their_order_to_the_last_bit():
     """Not in that of a set, which is another one in every process."""
     values = np.random.default_rng(0).normal(size=(7, 50))
     found = {f"auprc/random order {k}": row for k, row in enumerate(values)}
-    np.testing.assert_array_equal(averaged(found)["auprc/random order"], np.mean(list(values), axis=0))
+    np.testing.assert_array_equal(average_random_orders(found)["auprc/random order"], np.mean(list(values), axis=0))

@@ -183,7 +183,7 @@ def test_attention_that_is_mixed_after_its_softmax_cannot_be_changed():
         assert not network.can_change
         embedded = network.embed(torch.tensor([reader.read(0, "not bad").pieces]))
         assert len(network.run(embedded).attention) == 2
-        with pytest.raises(DataError, match="no other can be put in its place"):
+        with pytest.raises(DataError, match="computes its attention where it cannot be replaced"):
             network.run(embedded, change=uniform)
 
 
@@ -283,7 +283,7 @@ def test_a_model_is_left_as_it_was_found_when_it_cannot_be_opened():
 
 
 @pytest.mark.parametrize(
-    ("problem", "says"), [("regression", "gives numbers"), ("multi_label_classification", "several labels")]
+    ("problem", "says"), [("regression", "predicts numbers"), ("multi_label_classification", "several labels")]
 )
 def test_what_is_not_one_label_of_several(problem, says):
     made = tiny.bert(problem_type=problem)
@@ -305,9 +305,9 @@ def test_places_where_there_is_no_model(tmp_path):
     (tmp_path / "file").write_text("x")
     assert "is a file" in refuses(tmp_path / "file")
     (tmp_path / "config.json").write_text("{}")
-    assert "cannot be opened as a model" in refuses(tmp_path)
+    assert "cannot be loaded as a model" in refuses(tmp_path)
     tiny.bert().model.config.save_pretrained(tmp_path)
-    assert "cannot be opened as a model" in refuses(tmp_path)
+    assert "cannot be loaded as a model" in refuses(tmp_path)
 
 
 def test_weights_in_a_pickle_are_not_read(tmp_path, monkeypatch):
@@ -328,7 +328,7 @@ def test_hub_out_of_reach(monkeypatch):
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
     said = refuses("someone/some-model")
     assert said.startswith(
-        "someone/some-model is no folder, and as a Hub id it could not be fetched (We couldn't connect"
+        "someone/some-model is not a folder, and as a Hub id it could not be fetched (We couldn't connect"
     )
     assert "check the name and the network" in said
 
@@ -353,7 +353,7 @@ def test_code_that_a_model_brings_is_run_only_where_it_is_trusted(tmp_path, monk
     config |= {"model_type": "own-bert", "auto_map": own}
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     (tmp_path / "model" / "own.py").write_text(CODE)
-    assert "it brings code of its own" in refuses(tmp_path / "model")
+    assert "it comes with its own code" in refuses(tmp_path / "model")
     assert "--trust-remote-code" in refuses(tmp_path / "model")
     assert not (tmp_path / "cache").exists()
     with open_classifier(tmp_path / "model", trust_remote_code=True) as (network, _):
@@ -369,22 +369,22 @@ def test_code_of_a_head_or_a_tokeniser_is_not_run_either(tmp_path):
     config = json.loads((marian / "config.json").read_text())
     config["auto_map"] = {"AutoModelForSequenceClassification": "own.OwnClassifier"}
     (marian / "config.json").write_text(json.dumps(config))
-    assert "marian: it brings code of its own" in refuses(marian)
+    assert "marian: it comes with its own code" in refuses(marian)
     other = tmp_path / "other"
     other.mkdir()
     own = {"tokenizer_class": "OwnTokenizer", "auto_map": {"AutoTokenizer": ["own.OwnTokenizer", None]}}
     (other / "tokenizer_config.json").write_text(json.dumps(own))
     (other / "config.json").write_text('{"model_type": "own-bert"}')
-    assert "other: it brings code of its own" in refuses(tiny.bert().model, other)
+    assert "other: it comes with its own code" in refuses(tiny.bert().model, other)
 
 
 def test_model_without_a_tokeniser(tmp_path):
     made = tiny.bert()
     made.model.save_pretrained(tmp_path)
     assert "there is no tokeniser" in refuses(tmp_path)
-    assert "came without its tokeniser" in refuses(made.model)
+    assert "needs its tokeniser; pass it with the model" in refuses(made.model)
     (tmp_path / "tokenizer.json").write_text("not json")
-    assert "no tokeniser could be opened" in refuses(tmp_path)
+    assert "no tokeniser could be loaded" in refuses(tmp_path)
     with open_classifier(tmp_path, made.tokenizer) as (_, reader):
         assert reader.read(0, "bad").words == ("[CLS]", "bad", "[SEP]")
 
@@ -393,31 +393,31 @@ def test_model_without_a_head(tmp_path):
     made = tiny.bert()
     made.model.bert.save_pretrained(tmp_path / "bare")
     made.tokenizer.save_pretrained(tmp_path / "bare")
-    assert "some parameters were never trained, for they are not there (classifier.bias" in refuses(tmp_path / "bare")
+    assert "some parameters are missing and so were never trained (classifier.bias" in refuses(tmp_path / "bare")
     tiny.marian().save(tmp_path / "marian")
     assert "the architecture 'marian' has no classification head" in refuses(tmp_path / "marian")
     bart = tiny.bart()
     model = transformers.BartForSequenceClassification(bart.model.config)
-    assert "by an encoder and again by a decoder" in refuses(model, bart.tokenizer)
-    assert "is no Hugging Face model" in refuses(torch.nn.Linear(2, 2), made.tokenizer)
+    assert "is an encoder–decoder" in refuses(model, bart.tokenizer)
+    assert "is not a Hugging Face model" in refuses(torch.nn.Linear(2, 2), made.tokenizer)
 
 
 def test_model_without_attention():
     tokenizer = tiny.word_pieces()
     config = transformers.FNetConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1)
     model = transformers.FNetForSequenceClassification(config)
-    assert "gave no attention; it was asked with output_attentions=True" in refuses(model, tokenizer)
+    assert "returned no attention; it was called with output_attentions=True" in refuses(model, tokenizer)
 
 
 @pytest.mark.parametrize("found", [None, (), (None, None), (torch.zeros(1, 2, 0, 0),)])
 def test_empty_attention_is_an_error(found):
-    with pytest.raises(DataError, match="gave no attention"):
+    with pytest.raises(DataError, match="returned no attention"):
         attention_of(tiny.bert().model, found, 3)
 
 
 def test_attention_of_some_layers_or_to_some_pieces_is_an_error():
     model, alpha = tiny.bert().model, torch.ones(1, 2, 3, 3)
-    with pytest.raises(DataError, match="gave no attention in 1 layers"):
+    with pytest.raises(DataError, match="returned no attention in 1 layers"):
         attention_of(model, (alpha, None), 3)
     with pytest.raises(DataError, match=r"attention of shape \(1, 2, 3, 3\) for 5 pieces"):
         attention_of(model, (alpha,), 5)
@@ -454,9 +454,9 @@ def test_models_that_cannot_be_asked():
 
     made = tiny.bert()
     config = made.model.config
-    assert refuses(Pieces(config), made.tokenizer) == "Pieces takes no embeddings in place of pieces (inputs_embeds)"
-    assert "Silent cannot be asked for its attention: " in refuses(Silent(config), made.tokenizer)
-    assert refuses(Stateless(config), made.tokenizer) == "Stateless gives 2 attentions, but 1 hidden states"
+    assert refuses(Pieces(config), made.tokenizer) == "Pieces does not accept embeddings as input (inputs_embeds)"
+    assert "Silent cannot return its attention: " in refuses(Silent(config), made.tokenizer)
+    assert refuses(Stateless(config), made.tokenizer) == "Stateless has 2 attentions, but 1 hidden states"
 
 
 def test_without_the_extra(monkeypatch):

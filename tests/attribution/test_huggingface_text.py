@@ -85,7 +85,7 @@ def test_empty_text_is_named_by_its_number(text):
 
 
 def test_text_of_which_nothing_is_left():
-    with pytest.raises(DataError, match="text 3: the tokeniser finds no piece"):
+    with pytest.raises(DataError, match="text 3: the tokeniser makes no piece of"):
         reader_of(tiny.word_pieces()).read(3, "\x00")
 
 

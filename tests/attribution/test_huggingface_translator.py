@@ -149,13 +149,13 @@ def test_embeddings_are_scaled_as_the_encoder_does():
 
 def test_errors(tmp_path):
     made = tiny.bert()
-    with pytest.raises(DataError, match="is no encoder–decoder"), open_translator(made.model, made.tokenizer):
+    with pytest.raises(DataError, match="is not an encoder–decoder"), open_translator(made.model, made.tokenizer):
         pass
     made.save(tmp_path)
     with pytest.raises(DataError, match="the architecture 'bert' has no decoder"), open_translator(tmp_path):
         pass
     made = tiny.t5()
-    with pytest.raises(ConfigError, match="came without its tokeniser"), open_translator(made.model):
+    with pytest.raises(ConfigError, match="needs its tokeniser; pass it with the model"), open_translator(made.model):
         pass
     with (
         open_translator(made.model, made.tokenizer) as (network, reader),
@@ -168,7 +168,7 @@ def test_a_model_that_does_not_say_how_its_output_starts():
     made = tiny.t5(decoder_start_token_id=None)
     made.model.generation_config = transformers.GenerationConfig()
     with (
-        pytest.raises(DataError, match="which piece its output starts with"),
+        pytest.raises(DataError, match="does not define the first piece of its output"),
         open_translator(made.model, made.tokenizer),
     ):
         pass

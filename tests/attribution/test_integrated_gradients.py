@@ -6,10 +6,15 @@ import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
 
+from heedful.attribution.gradients import (
+    can_integrate,
+    captum_missing,
+    hidden_integrated_gradients,
+    integrated_gradients,
+)
 from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
-from heedful.attribution.integrated_gradients import can_integrate, hidden_integrated, integrated, why_not
-from heedful.attribution.model_queries import Subject, chosen
-from heedful.audits.own_models import classifier_network
+from heedful.attribution.interface import Subject, target_probability
+from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig
 from heedful.models.classifier import AttentionClassifier
 from tests.audits import tiny
@@ -23,9 +28,12 @@ def from_nothing(subject, some):
 
     def answer(batch):
         nothing = subject.run(batch, 0 * subject.network.embed(batch.pieces))
-        return (chosen(subject.run(batch).probabilities, batch) - chosen(nothing.probabilities, batch)).tolist()
+        return (
+            target_probability(subject.run(batch).probabilities, batch)
+            - target_probability(nothing.probabilities, batch)
+        ).tolist()
 
-    return np.array(subject.ask(some, answer))
+    return np.array(subject.map(some, answer))
 
 
 def sums(rows):
@@ -35,11 +43,11 @@ def sums(rows):
 @pytest.mark.parametrize("subject", [pooled(), stacked(), stacked(causal=True)])
 def test_rows_sum_to_what_the_prediction_gained(subject):
     """Of inputs as of the states of every layer: all that these networks know of a passage goes through them."""
-    some = subject.decide(in_pieces())
+    some = subject.with_targets(in_pieces())
     gained = from_nothing(subject, some)
-    np.testing.assert_allclose(sums(integrated(subject, some, 200)), gained, atol=1e-6)
+    np.testing.assert_allclose(sums(integrated_gradients(subject, some, 200)), gained, atol=1e-6)
     for layer in range(subject.network.layers):
-        np.testing.assert_allclose(sums(hidden_integrated(subject, some, layer, 200)), gained, atol=1e-6)
+        np.testing.assert_allclose(sums(hidden_integrated_gradients(subject, some, layer, 200)), gained, atol=1e-6)
 
 
 def test_it_is_what_captum_makes_of_a_layer():
@@ -47,8 +55,8 @@ def test_it_is_what_captum_makes_of_a_layer():
     made.model.double()
     with open_classifier(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
-        some = subject.decide([reader.read(i, text) for i, text in enumerate(tiny.TEXTS)])
-        found = hidden_integrated(subject, some, 1, 7)
+        some = subject.with_targets([reader.read(i, text) for i, text in enumerate(tiny.TEXTS)])
+        found = hidden_integrated_gradients(subject, some, 1, 7)
         peer = LayerIntegratedGradients(lambda e: network.run(e).probabilities, made.model.bert.encoder.layer[0])
         for passage, row in zip(some, found, strict=True):
             embedded = network.embed(torch.tensor([passage.pieces]))
@@ -64,7 +72,7 @@ def test_of_a_translator_it_is_that_of_what_its_encoder_says():
     with open_translator(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         some = [p for i, pair in enumerate(tiny.PAIRS) for p in output_passages(network, reader, i, *pair)]
-        first, last = (hidden_integrated(subject, some, layer, 100) for layer in (0, 1))
+        first, last = (hidden_integrated_gradients(subject, some, layer, 100) for layer in (0, 1))
         np.testing.assert_allclose(sums(first), from_nothing(subject, some), atol=1e-6)
         assert all(map(np.array_equal, first, last))
 
@@ -73,8 +81,10 @@ def test_where_states_are_embeddings_the_two_are_one():
     torch.manual_seed(0)
     model = AttentionClassifier(ModelConfig(encoder="embedding", embedding=5), vocabulary=40, classes=2).double()
     subject = Subject(classifier_network(model), READER)
-    some = subject.decide(passages(4))
-    for of_states, of_inputs in zip(hidden_integrated(subject, some, 0, 9), integrated(subject, some, 9), strict=True):
+    some = subject.with_targets(passages(4))
+    for of_states, of_inputs in zip(
+        hidden_integrated_gradients(subject, some, 0, 9), integrated_gradients(subject, some, 9), strict=True
+    ):
         np.testing.assert_allclose(of_states, of_inputs, atol=1e-12)
 
 
@@ -84,8 +94,8 @@ def test_states_that_nothing_reads_have_no_importance(states):
     subject = pooled()
     run = subject.network._run
     subject.network._run = lambda e, change: replace(run(e, change), hidden=(states(e),))
-    (passage,) = subject.decide(passages(1))
-    found = hidden_integrated(subject, [passage], 0, 2)
+    (passage,) = subject.with_targets(passages(1))
+    found = hidden_integrated_gradients(subject, [passage], 0, 2)
     assert found is None if states(UNREAD) is UNREAD else not found[0].any()
 
 
@@ -95,7 +105,7 @@ def test_without_captum_the_words_say_what_to_install(monkeypatch, lost):
     monkeypatch.delitem(sys.modules, "captum.attr", raising=False)
     monkeypatch.setitem(sys.modules, lost, None)
     assert not can_integrate()
-    assert why_not() == (
+    assert captum_missing() == (
         "integrated gradients were left out: taking them needs the package captum; install it with: "
         "pip install 'heedful[hf]'"
     )

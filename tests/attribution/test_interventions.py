@@ -4,7 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.attribution.interventions import level, movements, permute, permuted, uniform
+from heedful.attribution.attention_maps import read_attention
+from heedful.attribution.interventions import equalise, permute, permuted, prediction_changes, uniform
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 
@@ -16,8 +17,8 @@ def test_a_permuted_row_has_the_same_weights_and_the_same_zeros(seed):
     moved = permute(alpha, torch.rand(2, 3, 5, 7, generator=draw))
     assert torch.equal(moved == 0, alpha == 0)
     assert torch.equal(moved.sort(-1).values, alpha.sort(-1).values)
-    torch.testing.assert_close(level(alpha).sum(-1), alpha.sum(-1))
-    assert torch.equal(level(alpha) == 0, alpha == 0)
+    torch.testing.assert_close(equalise(alpha).sum(-1), alpha.sum(-1))
+    assert torch.equal(equalise(alpha) == 0, alpha == 0)
 
 
 def test_every_order_is_as_likely_as_any():
@@ -62,7 +63,7 @@ def test_predictions_move_where_attention_decides_and_only_there():
     for listens in (True, False):
         subject = pooled(listens=listens)
         some = passages(9)
-        found = movements(subject, some, subject.read(some).probabilities, seed=0)
+        found = prediction_changes(subject, some, read_attention(subject, some).probabilities, seed=0)
         assert sorted(found) == [
             f"{what}/{kind}/all layers" for what in ("flip", "tvd") for kind in ("permuted", "uniform")
         ]
@@ -72,6 +73,6 @@ def test_predictions_move_where_attention_decides_and_only_there():
 
 def test_layers_are_changed_one_by_one_where_there_are_several():
     subject, some = stacked(), passages(3)
-    found = movements(subject, some, subject.read(some).probabilities, seed=0)
+    found = prediction_changes(subject, some, read_attention(subject, some).probabilities, seed=0)
     assert {name.split("/")[2] for name in found} == {"all layers", "layer 1", "layer 2"}
     assert all(values.shape == (3,) and (values >= 0).all() for values in found.values())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.interventions import adversarial_divergence, tilted
+from heedful.attribution.interventions import adversarial_divergence, reweighted
 from heedful.errors import DataError
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
@@ -52,12 +52,12 @@ def test_the_map_of_one_head_is_freer_than_that_of_all():
 def test_scores_move_weight_and_zeros_stay():
     alpha = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     scores = torch.zeros_like(alpha, requires_grad=True)
-    moved = tilted(alpha, scores)
+    moved = reweighted(alpha, scores)
     torch.testing.assert_close(moved.detach(), alpha)
     (gradient,) = torch.autograd.grad(moved[0, 0], scores)
     torch.testing.assert_close(gradient[0], torch.tensor([0.16, -0.16, 0.0], dtype=torch.float64))
 
 
 def test_a_network_that_cannot_be_changed_has_no_adversary():
-    with pytest.raises(DataError, match="no other attention"):
+    with pytest.raises(DataError, match="another attention needs a network whose attention can be replaced"):
         adversarial_divergence(pooled(can_change=False), passages(1))

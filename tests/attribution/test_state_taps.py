@@ -51,7 +51,7 @@ def test_states_that_are_a_copy_which_nothing_reads_have_no_place():
 
 def test_states_of_another_shape_and_other_steps_are_refused():
     place = find_states(lambda e: (e + 1).tanh(), EMBEDDED)
-    with pytest.raises(DataError, match=r"of shape \(2, 3, 4\) cannot stand in for those of \(2, 3, 5\)"):
+    with pytest.raises(DataError, match=r"of shape \(2, 3, 4\) cannot replace states of shape \(2, 3, 5\)"):
         place.put(lambda e: (e + 1).tanh(), EMBEDDED, torch.ones(B, L, 4))
-    with pytest.raises(DataError, match="took 3 steps over this input, but 2 before"):
+    with pytest.raises(DataError, match="took 3 steps for this input, but 2 before"):
         place.put(lambda e: (e + 1).tanh() + 1, EMBEDDED, torch.ones(B, L, E))

@@ -56,7 +56,7 @@ def test_gradient_flows_through_what_is_put_in():
 
 
 def test_an_attention_of_another_shape_is_refused():
-    says = r"shape \(2, 3, 5, 6\) cannot stand in for one of \(2, 3, 5, 7\)"
+    says = r"shape \(2, 3, 5, 6\) cannot replace attention of shape \(2, 3, 5, 7\)"
     with pytest.raises(DataError, match=says), Tap(lambda k, alpha: alpha[..., 1:]):
         SCORES.softmax(-1)
 
@@ -110,7 +110,7 @@ def test_equal_attentions_of_several_layers_are_taken_in_order():
 
 def test_another_number_of_softmaxes_than_before_is_an_error():
     taps = Taps({0: 0}, 2)
-    with pytest.raises(DataError, match="made 1 attentions of this input, but 2"):
+    with pytest.raises(DataError, match="computed 1 softmaxes for this input, but 2"):
         taps.run(lambda: SCORES.softmax(-1), lambda layer, alpha: alpha)
 
 

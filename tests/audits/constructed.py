@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output, Passage
-from heedful.attribution.model_queries import Subject
+from heedful.attribution.interface import Output, Passage, Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
 
 LABELS = ("bad", "good")

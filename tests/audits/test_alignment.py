@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from heedful.attribution.interface import Passage
-from heedful.audits.alignment import alignment_errors, output_words
+from heedful.audits.human_labels import alignment_errors, output_words
 from heedful.audits.result import find
 from heedful.config import AuditSettings
 from heedful.data.alignments import Alignment

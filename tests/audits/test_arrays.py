@@ -68,15 +68,15 @@ def test_attention_to_long_states_weighs_more():
 @pytest.mark.parametrize(
     ("attention", "importances", "options", "message"),
     [
-        ([], {}, {}, "there must be one"),
-        ([[0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]], {}, {}, "all texts need the same"),
+        ([], {}, {}, "give at least one text"),
+        ([[0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]], {}, {}, "the same for all texts"),
         ([[[[[1.0]]]]], {}, {}, "it must be"),
         ([[-0.5, 1.5]], {}, {}, "text 0: attention has values that are negative"),
         ([[0.5, 0.5]], {"gradient": []}, {}, "'gradient' has 0 texts, attention 1"),
         ([[0.5, 0.5]], {"gradient": [[1.0]]}, {}, "'gradient' has 1 values for 2 words"),
         ([[0.5, 0.5]], {}, {"words": [["a"]]}, "text 0 has 1 words, but attention for 2"),
         ([[0.5, 0.5]], {}, {"predictions": [0.5]}, "predictions have shape"),
-        ([[0.5, 0.5]], {}, {"hidden": [[[1.0, 2.0]]]}, "of other lengths"),
+        ([[0.5, 0.5]], {}, {"hidden": [[[1.0, 2.0]]]}, "differ in the lengths"),
         ([[0.5, 0.5]], {}, {"settings": AuditSettings(headline="mean")}, "there is no map 'mean'; there are layer 1"),
     ],
 )

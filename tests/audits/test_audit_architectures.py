@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("transformers")
 
 from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
-from heedful.attribution.model_queries import Subject
+from heedful.attribution.interface import Subject
 from heedful.audits.audit import AuditSettings, run_audit
 from heedful.audits.result import AuditResult
 from heedful.data.alignments import Alignment

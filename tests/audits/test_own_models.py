@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.attention_maps import HIDDEN, HIDDEN_DELETION
-from heedful.attribution.forward import classifier_forward
-from heedful.attribution.importance import d_y_h, d_y_x, g_y_h
-from heedful.attribution.model_queries import Subject
-from heedful.attribution.word_importance import importances
+from heedful.attribution.attention_maps import HIDDEN, HIDDEN_DELETION, read_attention
+from heedful.attribution.interface import Subject
+from heedful.attribution.modules import classifier_network
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.own_models import classifier_network, open_run, validation_passages
+from heedful.audits.own_models import open_run, validation_passages
+from heedful.audits.scores import importances
 from heedful.config import ModelConfig
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.token_table import load_model
+from tests.attribution.bag import D_Y_H, D_Y_X, G_Y_H
 from tests.audits.constructed import READER, passages
 from tests.conftest import restamp
 
@@ -24,26 +24,25 @@ QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, re
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_a_classifier_reads_as_it_does_itself_and_importance_is_that_of_measure(classes):
+def test_a_classifier_reads_as_it_does_itself_and_importance_is_the_same_in_padded_batches(classes):
     torch.manual_seed(0)
     config = ModelConfig(embedding=5, hidden=3, scorer_hidden=7, dropout=0.3)
     model = AttentionClassifier(config, vocabulary=40, classes=classes).double().eval()
     subject = Subject(classifier_network(model), replace(READER, labels=tuple("abc"[:classes])))
-    some = subject.decide(passages(4))
-    reading = subject.read(some)
+    some = subject.with_targets(passages(4))
+    reading = read_attention(subject, some)
     found = importances(subject, some, steps=0, include_special=True, layer=0)
-    forward = classifier_forward(model)
+    padded = Subject(subject.network, subject.reader, padded=True)
+    by_state, masked, deleted = (method(padded, some) for method in (G_Y_H, D_Y_H, D_Y_X))
     for i, passage in enumerate(some):
         tokens = torch.tensor([passage.pieces])
         mask = torch.ones_like(tokens, dtype=torch.bool)
         np.testing.assert_allclose(reading.attention[i][0, 0], model(tokens, mask).alpha[0].detach(), atol=1e-12)
         assert reading.probabilities.shape == (4, classes)
-        np.testing.assert_allclose(found.hidden[HIDDEN][0][i], g_y_h(forward, tokens, mask)[0], atol=1e-9)
-        unseen, masked = found.hidden[HIDDEN_DELETION][0][i][1:], d_y_h(forward, tokens, mask)[0][1:]
-        np.testing.assert_allclose(unseen, masked / masked.sum(), atol=1e-9)
-        deleted = d_y_x(forward, tokens, mask)[0][1:]
-        own = found.inputs["leave one out"][i][1:]
-        np.testing.assert_allclose(own, deleted / deleted.sum(), atol=1e-9)
+        gradient = found.hidden[HIDDEN][0][i][1:]
+        np.testing.assert_allclose(gradient / gradient.sum(), by_state[i], atol=1e-9)
+        np.testing.assert_allclose(found.hidden[HIDDEN_DELETION][0][i][1:], masked[i], atol=1e-9)
+        np.testing.assert_allclose(found.inputs["leave one out"][i][1:], deleted[i], atol=1e-9)
 
 
 def test_another_attention_takes_the_place_of_its_own():
@@ -88,9 +87,9 @@ def test_texts_are_read_as_the_study_read_them(smoke_run):
 def test_a_study_of_translation_is_refused(smoke_run, tmp_path):
     run = tmp_path / "translation"
     shutil.copytree(smoke_run, run)
+    restamp(run)
     config = run / "config.toml"
     config.write_text(config.read_text().replace('task = "classification"', 'task = "translation"'))
-    restamp(run)
     with pytest.raises(RunError, match="a study of translation"):
         open_run(run)
 

@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from heedful.attribution.attention_maps import DELETION, GRADIENT
+from heedful.attribution.modules import translator_network
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.own_models import TranslatorNetwork, open_translator_run
+from heedful.audits.own_models import open_translator_run
 from heedful.audits.request import open_request
 from heedful.config import TranslatorConfig
 from heedful.data.batching import collate
@@ -19,8 +20,8 @@ def test_a_passage_is_an_output_word_and_reads_as_teacher_forcing_does(smoke_tra
     network, reader, passages, links = open_translator_run(smoke_translation_run)
     pairs = RunDirectory(smoke_translation_run).pairs("validation")
     batch = collate(pairs, np.array([0]))
-    output = network.model(batch)
-    logits = network.model.read(output.context, output.states)
+    output = network.modules[0](batch)
+    logits = network.modules[0].read(output.context, output.states)
     own = [passage for passage in passages if passage.text == 0]
     assert own
     for passage in own:
@@ -51,9 +52,9 @@ def test_a_study_of_translation_is_audited_with_its_gold_links(smoke_translation
 
 def test_a_random_translator_is_another_and_heads_are_counted():
     model = Translator(TranslatorConfig(embedding=5, hidden=4, layers=1, attention="bilinear", heads=3), vocabulary=9)
-    network = TranslatorNetwork(model.eval())
+    network = translator_network(model.eval())
     other = network.randomised(0)
-    assert not torch.equal(model.output.weight, other.model.output.weight)
+    assert not torch.equal(model.output.weight, other.modules[0].output.weight)
     assert network.heads == 3
     embedded = network.embed(torch.tensor([[4, 5, 6]]))
     uniform = network.run(embedded, torch.tensor([[2, 7]]), lambda layer, alpha: torch.full_like(alpha, 1 / 3))

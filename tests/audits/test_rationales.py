@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from heedful.audits.rationales import marked_percent, plausibility, rationale_of
+from heedful.audits.human_labels import marked_percent, plausibility, rationale_of
 from heedful.errors import DataError
 from tests.audits.constructed import passages
 
@@ -18,9 +18,9 @@ def test_the_right_words_have_the_best_scores():
 
 def test_a_cut_text_keeps_the_first_of_its_rationale():
     (passage,) = passages(1)
-    with pytest.raises(DataError, match="text 0 has 5 words, but its rationale speaks of 6"):
+    with pytest.raises(DataError, match="text 0 has 5 words, but its rationale has 6"):
         rationale_of(passage, {0: [True] * 6})
-    with pytest.raises(DataError, match="speaks of 4"):
+    with pytest.raises(DataError, match="its rationale has 4"):
         rationale_of(passage, {0: [True] * 4})
     assert rationale_of(passage, {}) is None
 

@@ -144,7 +144,7 @@ def test_labels_are_matched(ours, theirs, given, expected):
         (("a", "b"), ("x", "y"), None, "the model's labels are a, b, the data's x, y"),
         (("a", "b"), ("x", "y"), {"x": "a"}, "labels must give each of x, y one of a, b"),
         (("a", "b"), ("x", "y"), {"x": "a", "y": "c"}, "labels must give each"),
-        (("LABEL_0", "LABEL_1"), ("x", "y", "z"), None, "say which is which"),
+        (("LABEL_0", "LABEL_1"), ("x", "y", "z"), None, "map them with --labels"),
     ],
 )
 def test_labels_that_do_not_match_are_refused(ours, theirs, given, said):
@@ -154,7 +154,10 @@ def test_labels_that_do_not_match_are_refused(ours, theirs, given, said):
 
 @pytest.mark.parametrize(
     ("special", "word", "said"),
-    [((False,), (0, 1), "text 3: 2 words, but 1 say if they are special"), ((False,) * 2, (0,), "2 pieces, but 1")],
+    [
+        ((False,), (0, 1), "text 3: 2 words, but 1 marks"),
+        ((False,) * 2, (0,), "2 pieces, but word numbers for 1"),
+    ],
 )
 def test_a_passage_that_does_not_fit_together(special, word, said):
     with pytest.raises(DataError, match=said):

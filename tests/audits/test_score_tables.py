@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from heedful.attribution.forward import normalised
+from heedful.attribution.attention_maps import normalised
 from heedful.audits.result import find
 from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.metrics.agreement import agreement, shuffled_agreement

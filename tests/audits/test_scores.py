@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.attribution.forward import normalised
+from heedful.attribution.attention_maps import normalised
 from heedful.audits.scores import orders
 from heedful.metrics.agreement import agreement
 from heedful.metrics.rank import kendall_tau_b

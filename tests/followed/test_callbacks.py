@@ -198,5 +198,5 @@ def test_without_transformers():
 
 
 def test_steps_have_to_be_chosen(tmp_path):
-    with pytest.raises(ConfigError, match="which steps"):
+    with pytest.raises(ConfigError, match="no steps to record"):
         callback(tmp_path / "run", None, every=None)

@@ -15,12 +15,11 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output
-from heedful.attribution.model_queries import Subject
+from heedful.attribution.interface import Output, Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining
-from heedful.followed.training import Probe, Recorder, see
+from heedful.followed.training import Probe, Recorder, take_snapshot
 from heedful.metrics.agreement import agreement
 
 WORDS = ("<s>", "the", "film", "was", "good", "bad", "dull", "fine")
@@ -62,7 +61,7 @@ def seen(model, texts=TEXTS, right=RIGHT, max_tokens=4096):
         passages = [reader.read(i, text) for i, text in enumerate(texts)]
         targets = right or [-1] * len(texts)
         probes = [Probe.of(replace(passage, target=target)) for passage, target in zip(passages, targets, strict=True)]
-        return see(Subject(network, reader, max_tokens=max_tokens), probes, labelled=bool(right))
+        return take_snapshot(Subject(network, reader, max_tokens=max_tokens), probes, labelled=bool(right))
 
 
 def probability(model, words, label, scale=None):
@@ -311,8 +310,8 @@ def test_some_of_many_texts_and_what_was_cut(toy, tmp_path):
         ({"steps": (3, -1)}, "steps has -1"),
         ({"every": 2, "steps": (3,)}, "give one of them"),
         ({"max_texts": 0}, "max_texts is 0"),
-        ({"opening": None}, "a tokenizer, or an opening"),
-        ({"tokenizer": object()}, "a tokenizer, or an opening"),
+        ({"opening": None}, "give a tokenizer, or an `opening`"),
+        ({"tokenizer": object()}, "give a tokenizer, or an `opening`"),
     ],
 )
 def test_what_cannot_be_followed(tmp_path, settings, words):

@@ -9,7 +9,7 @@ from scipy import special
 from scipy.spatial.distance import jensenshannon
 
 from heedful.errors import DataError
-from heedful.metrics.divergence import jensen_shannon, kullback_leibler, total_variation
+from heedful.metrics.divergence import jensen_shannon, total_variation
 
 R, L = 3, 5
 ELEMENTS = st.floats(0, 1) | st.just(0.0) | st.just(5e-324)
@@ -18,29 +18,26 @@ DISTRIBUTIONS = (
     .filter(lambda a: (a.sum(1) > 0.1).all())
     .map(lambda a: a / a.sum(1, keepdims=True))
 )
-ALL = [jensen_shannon, total_variation, kullback_leibler]
+ALL = [jensen_shannon, total_variation]
 
 
 @settings(max_examples=40, deadline=None)
 @given(DISTRIBUTIONS, DISTRIBUTIONS)
 def test_limits_and_scipy(p, q):
-    jsd, tvd, kl = (f(p, q) for f in ALL)
+    jsd, tvd = (f(p, q) for f in ALL)
     assert ((jsd >= 0) & (jsd <= math.log(2))).all()
     assert ((tvd >= 0) & (tvd <= 1)).all()
-    assert (kl >= 0).all()  # and so not NaN
     seen = [np.where(x < 1e-300, 0, x) for x in (p, q)]  # scipy's mean of 5e-324 and 0 is 0, and its JSD infinite
     np.testing.assert_allclose(jsd, jensenshannon(*seen, axis=1) ** 2, atol=1e-9)
-    np.testing.assert_allclose(kl, np.maximum(special.rel_entr(p, q).sum(1), 0), atol=1e-12)
     np.testing.assert_allclose(tvd, np.abs(p - q).sum(1) / 2, atol=1e-12)
-    assert (2 * tvd**2 <= kl + 1e-9).all()  # Pinsker
+    assert (2 * tvd**2 <= special.rel_entr(p, q).sum(1) + 1e-9).all()  # Pinsker
 
 
 @settings(max_examples=40, deadline=None)
 @given(DISTRIBUTIONS, DISTRIBUTIONS)
 def test_symmetry_batches_and_order(p, q):
-    for measure in (jensen_shannon, total_variation):
-        np.testing.assert_allclose(measure(p, q), measure(q, p), atol=1e-12)
     for measure in ALL:
+        np.testing.assert_allclose(measure(p, q), measure(q, p), atol=1e-12)
         np.testing.assert_allclose(measure(p, q), [measure(a, b).item() for a, b in zip(p, q, strict=True)])
         np.testing.assert_allclose(measure(p, q), measure(p[:, ::-1], q[:, ::-1]), atol=1e-12)
         np.testing.assert_allclose(measure(p, p), 0, atol=1e-12)
@@ -50,8 +47,6 @@ def test_known_values():
     p, q = [[1.0, 0.0]], [[0.0, 1.0]]
     assert jensen_shannon(p, q).item() == pytest.approx(math.log(2))
     assert total_variation(p, q).item() == 1
-    assert kullback_leibler(p, q).item() == math.inf
-    assert kullback_leibler([[1.0, 0.0]], [[0.5, 0.5]]).item() == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize("measure", ALL)
@@ -63,7 +58,7 @@ def test_masked_is_removed(measure):
 
 @pytest.mark.parametrize("measure", ALL)
 def test_refuses_what_is_no_distribution(measure):
-    with pytest.raises(DataError, match=r"q is no distribution: its row 1 sums to 0\.7"):
+    with pytest.raises(DataError, match=r"q is not a distribution: its row 1 sums to 0\.7"):
         measure([[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.2]])
-    with pytest.raises(DataError, match="p is no distribution: its row 0 has a negative"):
+    with pytest.raises(DataError, match="p is not a distribution: its row 0 has a negative"):
         measure([[1.5, -0.5]], [[0.5, 0.5]])

@@ -1,6 +1,10 @@
-"""Which attention a reader is shown: of one head, of a layer, of all layers, or followed through them."""
+"""Attention maps of a model: of one head, of a layer, of all layers, and rollout; as shares of the words.
+
+A map and an importance have the same form, `Importance`: one row for each passage, normalised to sum 1.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -8,8 +12,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution.forward import Importance, normalised
-from heedful.attribution.interface import Passage, Query
+from heedful.attribution.interface import Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.data.ragged import Ragged
+from heedful.errors import DataError
 
 MEAN, ROLLOUT = "mean", "rollout"
 GRADIENT, PRODUCT = "gradient", "gradient × input"
@@ -21,7 +26,7 @@ EVERYWHERE = "all layers"
 
 
 def layer_name(layer: int, head: int | None = None) -> str:
-    """A map's name; people count from 1.
+    """The name of a map; names count from 1.
 
     >>> layer_name(0), layer_name(1, 0)
     ('layer 1', 'layer 2 head 1')
@@ -30,7 +35,7 @@ def layer_name(layer: int, head: int | None = None) -> str:
 
 
 def is_head(name: str) -> bool:
-    """Whether a map is of one head alone.
+    """Whether a map shows a single head.
 
     >>> is_head("layer 2 head 1"), is_head("layer 2")
     (True, False)
@@ -39,7 +44,7 @@ def is_head(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether an importance is of hidden states, not of the words that are read.
+    """Whether an importance is of hidden states rather than of input words.
 
     >>> is_hidden("hidden leave one out"), is_hidden("leave one out")
     (True, False)
@@ -48,7 +53,7 @@ def is_hidden(name: str) -> bool:
 
 
 def layer_of(name: str) -> int | None:
-    """The layer that a map is of, counted from 0; None where it is of several.
+    """The layer of a map, counted from 0; None where it covers several.
 
     >>> layer_of("layer 2 head 1"), layer_of("mean")
     (1, None)
@@ -57,7 +62,7 @@ def layer_of(name: str) -> int | None:
 
 
 def head_of(name: str) -> int | None:
-    """The head that a map is of, counted from 0; None where it is of several.
+    """The head of a map, counted from 0; None where it covers several.
 
     >>> head_of("layer 2 head 1"), head_of("layer 2")
     (0, None)
@@ -65,59 +70,104 @@ def head_of(name: str) -> int | None:
     return int(name.split()[3]) - 1 if is_head(name) else None
 
 
+@dataclass(frozen=True, eq=False)
+class Importance(Ragged):
+    """One row per passage, or per hidden state of each passage in turn; every row sums to 1.
+
+    Where nothing matters (every gradient or difference is 0), and where the only word of a text would have to be
+    deleted, there is nothing to divide: all words get the same share, and `undefined` is true for the row.
+    """
+
+    undefined: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model's predictions for passages, and its attention.
+
+    attention: one array (layers, heads, words) per passage, from the positions that explain the prediction. rollout:
+    one array (words,) per passage; None where attention is not self-attention.
+    """
+
+    probabilities: Float[Numbers, "B K"]
+    attention: tuple[Numbers, ...]
+    rollout: tuple[Numbers | None, ...]
+
+
+def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
+    """Run the model; attention is summed over the pieces of a word."""
+    query = subject.network.query
+
+    def of_batch(batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers | None]]:
+        output = subject.run(batch)
+        attention = torch.stack([query_rows(alpha, query) for alpha in output.attention], dim=1)
+        flow = rollout(output.attention) if batch.before is None else None
+        flows = [None] * len(attention) if flow is None else batch.words_of(query_rows(flow[:, None], query)[:, 0])
+        return list(zip(numbers(output.probabilities), batch.words_of(attention), flows, strict=True))
+
+    probabilities, attention, flows = zip(*subject.map(passages, of_batch), strict=True)
+    return Reading(np.stack(probabilities), attention, flows)
+
+
 def attention_maps(
     passages: Sequence[Passage],
-    attention: Sequence[NDArray[np.float64]],
-    flows: Sequence[NDArray[np.float64] | None],
+    attention: Sequence[Numbers],
+    flows: Sequence[Numbers | None],
     *,
     include_special: bool = False,
 ) -> dict[str, Importance]:
     """Every map by its name, one row per passage: `layer 2 head 1`, `layer 2` (its mean), `mean`, `rollout`.
 
-    attention: of each passage, (layers, heads, words); flows: its rollout, where there is one. Rows are of the words
-    asked about and sum to 1. A head that is its whole layer, and a layer that is the whole
-    network, are not shown twice.
+    attention, flows: as in `Reading`. Rows cover the explained words and sum to 1. A layer with one head, and a network
+    with one layer, have one map for both.
     """
     layers, heads, _ = attention[0].shape
-    rows: dict[str, list[NDArray[np.float64]]] = {}
+    rows: dict[str, list[Numbers]] = {}
     for layer in range(layers):
         for head in range(heads) if heads > 1 else ():
             rows[layer_name(layer, head)] = [alpha[layer, head] for alpha in attention]
         rows[layer_name(layer)] = [alpha[layer].mean(0) for alpha in attention]
     if layers > 1:
         rows[MEAN] = [alpha.mean((0, 1)) for alpha in attention]
-    followed = [flow for flow in flows if flow is not None]
-    if len(followed) == len(passages):
-        rows[ROLLOUT] = followed
+    known = [flow for flow in flows if flow is not None]
+    if len(known) == len(passages):
+        rows[ROLLOUT] = known
     return {name: shares(passages, row, include_special=include_special) for name, row in rows.items()}
 
 
-def asked(passage: Passage, *, include_special: bool = False) -> NDArray[np.bool_]:
-    """The words that an explanation speaks of: all but the special ones, or all.
-
-    >>> asked(Passage(0, ("<s>", "good"), (True, False), (1, 7), (0, 1)))
-    array([False,  True])
-    """
-    return ~np.array(passage.special, dtype=bool) | include_special
-
-
-def shares(
-    passages: Sequence[Passage], rows: Sequence[NDArray[np.float64]], *, include_special: bool = False
-) -> Importance:
-    """Values of all words as shares of the words asked about, one row per passage; without sign.
+def shares(passages: Sequence[Passage], rows: Sequence[Numbers], *, include_special: bool = False) -> Importance:
+    """Absolute values of all words as shares of the explained words, one row per passage.
 
     >>> passage = Passage(0, ("<s>", "good", "film"), (True, False, False), (1, 7, 8), (0, 1, 2))
     >>> shares([passage], [np.array([0.6, 0.3, 0.1])]).values
     array([0.75, 0.25])
     """
-    kept = [np.abs(row[asked(p, include_special=include_special)]) for p, row in zip(passages, rows, strict=True)]
+    kept = [np.abs(row[p.explained(include_special=include_special)]) for p, row in zip(passages, rows, strict=True)]
     return normalised(np.concatenate(kept), np.array([len(row) for row in kept], dtype=np.int64))
 
 
-def of_query(alpha: Float[Tensor, "B H Q L"], query: Query) -> Float[Tensor, "B H L"]:
-    """Attention from the places that explain the prediction.
+def normalised(values: Numbers, lengths: NDArray[np.int64]) -> Importance:
+    """Rows divided by their sums, in place; equal shares where a row is all 0.
 
-    >>> of_query(torch.eye(2)[None, None], "last")
+    >>> normalised(np.array([1.0, 3.0, 0.0, 0.0]), np.array([2, 2])).values
+    array([0.25, 0.75, 0.5 , 0.5 ])
+    """
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    tops = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else np.empty(0)
+    if not np.isfinite(tops).all():
+        raise DataError(f"row {int(np.argmax(~np.isfinite(tops)))} has a gradient that is not a finite number")
+    undefined = tops == 0
+    values /= np.repeat(np.where(undefined, 1, tops), lengths)  # first by the largest: tiny numbers must not sum to 0
+    values[np.repeat(undefined, lengths)] = 1
+    if len(lengths):
+        values /= np.repeat(np.add.reduceat(values, offsets[:-1]), lengths)
+    return Importance(values, offsets, undefined)
+
+
+def query_rows(alpha: Float[Tensor, "B H Q L"], query: Query) -> Float[Tensor, "B H L"]:
+    """Attention from the positions that explain the prediction.
+
+    >>> query_rows(torch.eye(2)[None, None], "last")
     tensor([[[0., 1.]]])
     """
     if query == "mean":
@@ -126,11 +176,11 @@ def of_query(alpha: Float[Tensor, "B H Q L"], query: Query) -> Float[Tensor, "B 
 
 
 def rollout(attention: Sequence[Float[Tensor, "B H Q L"]]) -> Float[Tensor, "B L L"] | None:
-    """Attention followed through the layers (Abnar & Zuidema 2020): each place passes on half of what it is.
+    """Attention followed through the layers (Abnar & Zuidema 2020), half of each position being its own.
 
         Ã_l = ½(mean over heads of A_l) + ½I, rows to sum 1;   rollout = Ã_N ⋯ Ã_1
 
-    None unless every layer looks from each of L > 1 places at the same L.
+    None unless every layer is self-attention over L > 1 positions.
 
     >>> rollout([torch.tensor([[[[0.0, 1.0], [0.0, 1.0]]]])]).float()
     tensor([[[0.5000, 0.5000],

@@ -1,4 +1,4 @@
-"""What every Hugging Face model goes through in an audit: it is opened, asked, and left exactly as it was found."""
+"""Hugging Face models as networks: classifiers and encoder–decoders, left exactly as they were found."""
 
 import copy
 import inspect
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.attribution.huggingface_text import TokenReader, load
-from heedful.attribution.interface import Change, Output, Passage, Query
+from heedful.attribution.interface import Change, ModelParts, Output, Passage, Query
 from heedful.attribution.taps import Attention, Taps, find_taps
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import undisturbed
@@ -25,7 +25,7 @@ SAMPLE = "One, two and three: this is what a text may look like."
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """What all Hugging Face models have in common once they are open; see `Network`."""
+    """The common part of all Hugging Face networks; see `Network`."""
 
     model: Any
     query: Query
@@ -34,25 +34,30 @@ class OpenedModel:
     taps: Taps | None = None
 
     @property
+    def parts(self) -> ModelParts | None:
+        """None: the model can only be run as a whole."""
+        return None
+
+    @property
     def modules(self) -> tuple[nn.Module, ...]:
         """The model."""
         return (self.model,)
 
     @property
     def can_change(self) -> bool:
-        """Whether the places are known where the model makes its attention."""
+        """Whether it is known where the model computes its attention."""
         return self.taps is not None
 
-    def ask(self, inputs: Mapping[str, Tensor], change: Change | None = None) -> Any:
-        """The model's own answer, with everything that it can say about itself."""
+    def call(self, inputs: Mapping[str, Tensor], change: Change | None = None) -> Any:
+        """The model's own output, with attention and hidden states."""
         if change is None:
-            return ask(self.model, inputs)
+            return call(self.model, inputs)
         if self.taps is None:
-            raise DataError(f"{name_of(self.model)} makes its attention where no other can be put in its place")
-        return self.taps.run(lambda: ask(self.model, inputs), change)
+            raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
+        return self.taps.run(lambda: call(self.model, inputs), change)
 
     def fresh(self, seed: int) -> Any:
-        """The model's architecture with fresh random parameters; None where its class needs more than a config."""
+        """The model's architecture with new random parameters; None if its class needs more than a config."""
         first = next(self.model.parameters())
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -63,53 +68,53 @@ class OpenedModel:
         return fresh.to(first.device, first.dtype).eval().requires_grad_(False)
 
 
-def ask(model: Any, inputs: Mapping[str, Tensor]) -> Any:
-    """Call a model for its attention and hidden states too."""
+def call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
+    """Call a model, with attention and hidden states in its output."""
     return model(**inputs, output_attentions=True, output_hidden_states=True, return_dict=True)
 
 
-def first_answer(model: Any, inputs: Mapping[str, Tensor]) -> Any:
-    """Ask a model that nobody has asked yet, and say what it lacks."""
+def first_call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
+    """Call a model for the first time; an error says what it lacks."""
     takes = inspect.signature(model.forward).parameters
     if "inputs_embeds" not in takes:
-        raise DataError(f"{name_of(model)} takes no embeddings in place of pieces (inputs_embeds)")
+        raise DataError(f"{name_of(model)} does not accept embeddings as input (inputs_embeds)")
     try:
-        return ask(model, {name: value.to(model.device) for name, value in inputs.items() if name in takes})
+        return call(model, {name: value.to(model.device) for name, value in inputs.items() if name in takes})
     except TypeError as error:
-        raise DataError(f"{name_of(model)} cannot be asked for its attention: {error}") from error
+        raise DataError(f"{name_of(model)} cannot return its attention: {error}") from error
 
 
 def name_of(model: Any) -> str:
-    """The class of a model, and where it came from if it says so."""
+    """The class of a model, and where it was loaded from if known."""
     came_from = getattr(model.config, "_name_or_path", "")
     return f"{type(model).__name__} ({came_from})" if came_from else type(model).__name__
 
 
-def attention_of(model: Any, found: tuple[Tensor | None, ...] | None, length: int) -> Attention:
-    """The attention that a model returned, from some places to all of `length` pieces in every layer; else an error."""
-    given = [alpha for alpha in found or () if alpha is not None and alpha.numel()]
-    if not given or len(given) != len(found or ()):
+def attention_of(model: Any, returned: tuple[Tensor | None, ...] | None, length: int) -> Attention:
+    """The attention that a model returned, to `length` pieces in every layer; else an error."""
+    given = [alpha for alpha in returned or () if alpha is not None and alpha.numel()]
+    if not given or len(given) != len(returned or ()):
+        where = f" in {len(returned) - len(given)} layers" if returned else ""
         raise DataError(
-            f"{name_of(model)} gave no attention{f' in {len(found) - len(given)} layers' if found else ''}; it was "
-            f"asked with output_attentions=True and attention implementation {model.config._attn_implementation!r}, "
-            "so its architecture may not compute attention weights"
+            f"{name_of(model)} returned no attention{where}; it was called with output_attentions=True and attention "
+            f"implementation {model.config._attn_implementation!r}; its architecture may not compute attention weights"
         )
     for alpha in given:
         if alpha.ndim != 4 or alpha.shape[-1] != length:
             raise DataError(
-                f"{name_of(model)} gives attention of shape {tuple(alpha.shape)} for {length} pieces; "
-                "an audit needs (texts, heads, places, pieces)"
+                f"{name_of(model)} returned attention of shape {tuple(alpha.shape)} for {length} pieces; "
+                "it must be (texts, heads, positions, pieces)"
             )
     return tuple(given)
 
 
-def in_full(logits: Tensor) -> Tensor:
-    """At least single precision."""
+def at_least_single(logits: Tensor) -> Tensor:
+    """Logits in single precision or better."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
 def longest_input(model: Any, tokenizer: Any) -> int:
-    """How many pieces both model and tokeniser can take; positions up to the padding's are not for text (RoBERTa)."""
+    """The longest input of model and tokeniser, in pieces; positions up to the padding's are not for text (RoBERTa)."""
     limits = [NO_LIMIT, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
     for name, part in model.named_modules():
         if "position" in name and isinstance(part, nn.Embedding) and part.padding_idx is not None:
@@ -117,24 +122,24 @@ def longest_input(model: Any, tokenizer: Any) -> int:
     return min(int(limit) for limit in limits if limit is not None and limit > 0)
 
 
-def same_as_text(model: Any, found: Tensor, expected: Tensor) -> None:
-    """Refuse a model of which embeddings put in by hand make something else than the text does."""
+def check_embeddings(model: Any, predicted: Tensor, expected: Tensor) -> None:
+    """Refuse a model whose prediction from embeddings differs from that of the text."""
     tolerance = min(0.02, 100 * torch.finfo(model.dtype).eps)
-    if not torch.allclose(found, expected.to(found), rtol=tolerance, atol=tolerance):
+    if not torch.allclose(predicted, expected.to(predicted), rtol=tolerance, atol=tolerance):
         raise DataError(
-            f"{name_of(model)} predicts {expected[0, 0]:.4f} from a text, but {found[0, 0]:.4f} from the embeddings of "
-            "its pieces; no importance can be taken of such input, and it cannot be audited"
+            f"{name_of(model)} predicts {expected[0, 0]:.4f} from a text, but {predicted[0, 0]:.4f} from the "
+            "embeddings of its pieces; importances of its input would be wrong, so it cannot be audited"
         )
 
 
 @contextmanager
-def as_found(model: nn.Module) -> Iterator[None]:
-    """Eager attention, evaluation mode, no gradients for parameters; after it all is as it was.
+def restored_afterwards(model: nn.Module) -> Iterator[None]:
+    """Eager attention, evaluation mode, no gradients for parameters; afterwards everything is restored.
 
-    That is whatever hangs on its modules and configs (modes, hooks, attention implementations), `requires_grad`, and
-    torch's random state.
+    That covers all attributes of its modules and configs (modes, hooks, attention implementations), `requires_grad`,
+    and torch's random state.
     """
-    restore = [_held(thing) for thing in (*model.modules(), *_configs(model))]
+    restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
     try:
         with undisturbed([model]):
             for config in _configs(model):
@@ -147,8 +152,8 @@ def as_found(model: nn.Module) -> Iterator[None]:
             put_back()
 
 
-def _held(thing: Any) -> Callable[[], None]:
-    """A function that gives an object the attributes it has now, and its dicts and sets (of hooks, …) their content."""
+def _saved_state(thing: Any) -> Callable[[], None]:
+    """A function that restores the attributes an object has now, and the content of its dicts and sets (of hooks …)."""
     attributes = dict(thing.__dict__)
     contents = [(value, value.copy()) for value in attributes.values() if isinstance(value, dict | set)]
 
@@ -163,20 +168,20 @@ def _held(thing: Any) -> Callable[[], None]:
 
 
 def _configs(model: nn.Module) -> list[Any]:
-    """The configs of a model and of its parts, each once, those within others included."""
+    """The configs of a model and of its parts, nested ones included, each once."""
     from transformers import PretrainedConfig
 
-    found: dict[int, Any] = {}
+    configs: dict[int, Any] = {}
     waiting = [part.__dict__.get("config") for part in model.modules()]
     while waiting:
         config = waiting.pop()
-        if isinstance(config, PretrainedConfig) and id(config) not in found:
-            found[id(config)] = config
+        if isinstance(config, PretrainedConfig) and id(config) not in configs:
+            configs[id(config)] = config
             waiting.extend(config.__dict__.values())
-    return list(found.values())
+    return list(configs.values())
 
 
-REFUSED = {"regression": "gives numbers", "multi_label_classification": "may give a text several labels"}
+REFUSED = {"regression": "predicts numbers", "multi_label_classification": "may predict several labels"}
 
 
 @contextmanager
@@ -188,11 +193,11 @@ def open_classifier(
     query: Query | None = None,
     trust_remote_code: bool = False,
 ) -> Iterator[tuple["HuggingFaceClassifier", TokenReader]]:
-    """A classifier and its tokeniser as an audit wants them.
+    """A classifier as a network, and its tokeniser as a reader.
 
-    model: a folder, a Hub id, or a model, which then stays on its device and comes with its tokeniser. query: whose
-    attention explains the prediction; unless given, the last piece's where no piece looks ahead, the classification
-    token's where there is one, and otherwise the mean of all.
+    model: a folder, a Hub id, or a model with its tokeniser; a model stays on its device. query: whose attention
+    explains the prediction; by default the last piece in a causal model, the classification token if there is one, and
+    otherwise the mean of all.
 
     >>> from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
@@ -208,18 +213,18 @@ def open_classifier(
     """
     loaded, tokenizer = load("classifier", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if loaded.config.is_encoder_decoder:
-        raise DataError(f"{name_of(loaded)} reads a text by an encoder and again by a decoder; classifiers have one")
+        raise DataError(f"{name_of(loaded)} is an encoder–decoder; a classifier must have one stack of layers")
     reader = TokenReader(tokenizer, _labels(loaded.config), longest_input(loaded, tokenizer))
-    with as_found(loaded), _no_word_on_padding(loaded):
+    with restored_afterwards(loaded), _without_padding_warning(loaded):
         yield _classifier(loaded, reader, query), reader
 
 
 @dataclass(frozen=True)
 class HuggingFaceClassifier(OpenedModel):
-    """A `Network` that gives every label a probability; hidden[l] is what goes into layer l."""
+    """A `Network` with a probability for every label; hidden[l] is the input of layer l."""
 
     def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The word embeddings, with nothing of their position in them."""
+        """The word embeddings, without position information."""
         table = self.model.get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device))
         return embedded
@@ -227,16 +232,16 @@ class HuggingFaceClassifier(OpenedModel):
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
     ) -> Output:
-        """Read B inputs of one length; differentiable. `before` is of no use to a classifier."""
-        found = self.ask({"inputs_embeds": embedded}, change)
-        attention = attention_of(self.model, found.attentions, embedded.shape[1])
-        hidden = found.hidden_states or ()
+        """Run on B inputs of one length; differentiable. A classifier does not use `before`."""
+        returned = self.call({"inputs_embeds": embedded}, change)
+        attention = attention_of(self.model, returned.attentions, embedded.shape[1])
+        hidden = returned.hidden_states or ()
         if len(hidden) < len(attention):
-            raise DataError(f"{name_of(self.model)} gives {len(attention)} attentions, but {len(hidden)} hidden states")
-        return Output(_probabilities(self.model, found), attention, tuple(hidden[: len(attention)]))
+            raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
+        return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]))
 
     def randomised(self, seed: int) -> "HuggingFaceClassifier | None":
-        """The same architecture with fresh random parameters; None where its class needs more than a config."""
+        """The same architecture with new random parameters; None if its class needs more than a config."""
         fresh = self.fresh(seed)
         return None if fresh is None else replace(self, model=fresh)
 
@@ -244,15 +249,15 @@ class HuggingFaceClassifier(OpenedModel):
 @torch.no_grad()
 def _classifier(model: Any, reader: TokenReader, query: Query | None) -> HuggingFaceClassifier:
     passage = reader.read(0, SAMPLE)
-    found = first_answer(model, reader.encoded(SAMPLE))
-    expected = _probabilities(model, found)
-    attention = attention_of(model, getattr(found, "attentions", None), len(passage.pieces))
+    returned = first_call(model, reader.encoded(SAMPLE))
+    expected = _probabilities(model, returned)
+    attention = attention_of(model, getattr(returned, "attentions", None), len(passage.pieces))
     if model.config.pad_token_id is None:
-        model.config.pad_token_id = 0  # decoders take no second text without one; never read, for nothing is padded
+        model.config.pad_token_id = 0  # decoders refuse batches without one; it is never used, since nothing is padded
     query = query or _query(attention, passage, reader.tokenizer.cls_token_id)
     network = HuggingFaceClassifier(model, query, len(attention), attention[0].shape[1])
     embedded = network.embed(torch.tensor([passage.pieces]))
-    same_as_text(model, network.run(embedded).probabilities, expected)
+    check_embeddings(model, network.run(embedded).probabilities, expected)
     return replace(network, taps=find_taps(lambda: network.run(embedded).attention))
 
 
@@ -262,13 +267,13 @@ def _query(attention: Attention, passage: Passage, classification: int | None) -
     return "first" if passage.special[0] else "mean"
 
 
-def _probabilities(model: Any, found: Any) -> Float[Tensor, "B K"]:
-    logits = getattr(found, "logits", None)
+def _probabilities(model: Any, returned: Any) -> Float[Tensor, "B K"]:
+    logits = getattr(returned, "logits", None)
     if logits is None or logits.ndim != 2:
-        raise DataError(f"{name_of(model)} has no classification head: it does not give one number for each label")
+        raise DataError(f"{name_of(model)} has no classification head: it does not return one logit for each label")
     if logits.shape[1] == 1:
         logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
-    return in_full(logits).softmax(-1)
+    return at_least_single(logits).softmax(-1)
 
 
 def _labels(config: Any) -> tuple[str, ...]:
@@ -282,8 +287,8 @@ def _labels(config: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def _no_word_on_padding(model: Any) -> Iterator[None]:
-    """Decoders log that they look for no padding among embeddings; there is none."""
+def _without_padding_warning(model: Any) -> Iterator[None]:
+    """Silence the warning of decoders that they cannot detect padding in embeddings; there is none."""
 
     def keep(record: logging.LogRecord) -> bool:
         return "will not detect padding tokens" not in record.getMessage()
@@ -299,7 +304,7 @@ def _no_word_on_padding(model: Any) -> Iterator[None]:
 
 
 MAX_PIECES = 128
-RULES = (  # of a model's generation settings, those that say which pieces may come
+RULES = (  # the generation settings that decide which pieces are allowed
     *("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id"),
     *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
 )
@@ -313,9 +318,9 @@ def open_translator(
     device: str | torch.device = "cpu",
     trust_remote_code: bool = False,
 ) -> Iterator[tuple["HuggingFaceTranslator", TokenReader]]:
-    """An encoder–decoder and its tokeniser as an audit wants them.
+    """An encoder–decoder as a network, and its tokeniser as a reader.
 
-    model: a folder, a Hub id, or a model, which then stays on its device and comes with its tokeniser.
+    model: a folder, a Hub id, or a model with its tokeniser; a model stays on its device.
 
     >>> from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
@@ -333,9 +338,9 @@ def open_translator(
     """
     loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if not loaded.config.is_encoder_decoder:
-        raise DataError(f"{name_of(loaded)} is no encoder–decoder: it has no cross-attention")
+        raise DataError(f"{name_of(loaded)} is not an encoder–decoder: it has no cross-attention")
     reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer))
-    with as_found(loaded):
+    with restored_afterwards(loaded):
         yield _translator(loaded, reader), reader
 
 
@@ -348,10 +353,10 @@ def output_passages(
     *,
     max_pieces: int = MAX_PIECES,
 ) -> list[Passage]:
-    """One passage for each output word: that of its first piece, given the pieces before it.
+    """One passage for each output word: it explains the word's first piece, given the pieces before it.
 
-    translation: whose words they are; unless given, the model's own (greedy). At most `max_pieces` are read or written,
-    and pieces of a translation beyond them count as cut. The example of `open_translator` shows one.
+    translation: the output; by default the model's own (greedy). At most `max_pieces` are used, and further pieces of a
+    translation count as cut. See the example of `open_translator`.
     """
     source = reader.read(number, text)
     most = min(max_pieces, reader.longest)
@@ -376,17 +381,16 @@ def output_passages(
 
 @dataclass(frozen=True)
 class HuggingFaceTranslator(OpenedModel):
-    """A `Network` that gives every possible next output piece a probability.
+    """A `Network` with a probability for every possible next output piece.
 
-    start: the piece that stands before all output. scale: what embeddings are multiplied with before the encoder takes
-    them in.
+    start: the first piece of every output. scale: the factor of embeddings before the encoder.
     """
 
     start: int = 0
     scale: float = 1.0
 
     def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The source's word embeddings, with nothing of their position in them."""
+        """The source's word embeddings, without position information."""
         table = self.model.get_encoder().get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device)) * self.scale
         return embedded
@@ -394,22 +398,22 @@ class HuggingFaceTranslator(OpenedModel):
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
     ) -> Output:
-        """Read B sources of one length; differentiable. before: the output so far; by default `start` alone."""
+        """Run on B sources of one length; differentiable. before: the output so far; by default `start` alone."""
         if before is None:
             before = torch.full((len(embedded), 1), self.start)
         inputs = {"inputs_embeds": embedded, "decoder_input_ids": before.to(embedded.device)}
-        found = self.ask(inputs, change)
-        attention = attention_of(self.model, found.cross_attentions, embedded.shape[1])
-        return Output(_next_probabilities(found), attention, (found.encoder_last_hidden_state,) * len(attention))
+        returned = self.call(inputs, change)
+        attention = attention_of(self.model, returned.cross_attentions, embedded.shape[1])
+        return Output(_next_probabilities(returned), attention, (returned.encoder_last_hidden_state,) * len(attention))
 
     def randomised(self, seed: int) -> "HuggingFaceTranslator | None":
-        """The same architecture with fresh random parameters; None where its class needs more than a config."""
+        """The same architecture with new random parameters; None if its class needs more than a config."""
         fresh = self.fresh(seed)
         return None if fresh is None else replace(self, model=fresh)
 
     @torch.no_grad()
     def translate(self, pieces: Sequence[int], max_pieces: int) -> tuple[int, ...]:
-        """The model's own output, at every step the likeliest piece that its generation settings allow."""
+        """The model's own output (greedy), within its generation settings."""
         own = self.model.generation_config
         rules = {name: getattr(own, name, None) for name in RULES} | {"decoder_start_token_id": self.start}
         greedy = type(own)(**rules, max_new_tokens=max_pieces, do_sample=False, num_beams=1)
@@ -422,31 +426,31 @@ class HuggingFaceTranslator(OpenedModel):
 def _translator(model: Any, reader: TokenReader) -> HuggingFaceTranslator:
     passage = reader.read(0, SAMPLE)
     start = _start(model)
-    # One output piece more than the source has: no attention but the cross-attention has its shape.
+    # One output piece more than the source has: only cross-attention has that shape.
     before = torch.full((1, min(len(passage.pieces) + 1, reader.longest)), start, device=model.device)
-    found = first_answer(model, {**reader.encoded(SAMPLE), "decoder_input_ids": before})
-    attention = attention_of(model, getattr(found, "cross_attentions", None), len(passage.pieces))
+    returned = first_call(model, {**reader.encoded(SAMPLE), "decoder_input_ids": before})
+    attention = attention_of(model, getattr(returned, "cross_attentions", None), len(passage.pieces))
     network = HuggingFaceTranslator(model, "last", len(attention), attention[0].shape[1], start=start)
     scaled = replace(network, scale=float(getattr(model.get_encoder(), "embed_scale", 1.0)))
     pieces = torch.tensor([passage.pieces])
-    expected = _next_probabilities(found)
+    expected = _next_probabilities(returned)
     if not torch.allclose(network.run(network.embed(pieces), before).probabilities, expected):
         network = scaled
     embedded = network.embed(pieces)
-    same_as_text(model, network.run(embedded, before).probabilities, expected)
+    check_embeddings(model, network.run(embedded, before).probabilities, expected)
     return replace(network, taps=find_taps(lambda: network.run(embedded, before).attention))
 
 
 def _start(model: Any) -> int:
     for settings in (model.config, model.generation_config):
         for name in ("decoder_start_token_id", "bos_token_id"):
-            found = getattr(settings, name, None)
-            if found is not None:
-                return int(found)
+            piece = getattr(settings, name, None)
+            if piece is not None:
+                return int(piece)
     raise DataError(
-        f"{name_of(model)} does not say which piece its output starts with: set config.decoder_start_token_id"
+        f"{name_of(model)} does not define the first piece of its output; set config.decoder_start_token_id"
     )
 
 
-def _next_probabilities(found: Any) -> Float[Tensor, "B V"]:
-    return in_full(found.logits[:, -1]).softmax(-1)
+def _next_probabilities(returned: Any) -> Float[Tensor, "B V"]:
+    return at_least_single(returned.logits[:, -1]).softmax(-1)

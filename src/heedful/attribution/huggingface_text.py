@@ -1,4 +1,4 @@
-"""A Hugging Face model and its tokeniser, from a folder, the Hub or the caller's hands; errors in plain words."""
+"""Loading Hugging Face models and tokenisers, and reading texts into passages with a tokeniser."""
 
 import copy
 import os
@@ -17,9 +17,9 @@ from heedful.attribution.interface import Passage
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.storage.atomic_files import valid_path
 
-MADE_OF_NOTHING = 2  # pieces, besides the special ones, that tokenisers have when their files are missing
+EMPTY_VOCABULARY = 2  # pieces, besides the special ones, of a tokeniser whose files are missing
 NOT_TRUSTED = (
-    "it brings code of its own, which would be run on this machine; read it, and where you trust it pass "
+    "it comes with its own code, which would run on this machine; read the code, and if you trust it pass "
     "--trust-remote-code (trust_remote_code=True in Python)"
 )
 Task = Literal["classifier", "translator"]
@@ -27,7 +27,7 @@ Task = Literal["classifier", "translator"]
 
 @dataclass(frozen=True)
 class Kind:
-    """The class that opens such a model, the list of architectures that it knows, what all these have, and for what."""
+    """A kind of model: the class that loads it, its list of architectures, their head, and the data they need."""
 
     opens: str
     known: str
@@ -58,11 +58,11 @@ def load(
     *,
     trust_remote_code: bool = False,
 ) -> tuple[Any, Any]:
-    """The model and a tokeniser of our own.
+    """The model, and a copy of its tokeniser.
 
-    A model that is handed in stays as and where it is. One that is loaded goes to `device`, in single precision if it
-    was saved in half of it. tokenizer: needed beside a model; beside a folder or Hub id, another one's place. Code that
-    comes with a model is not run, unless it is to be trusted.
+    A model object stays unchanged on its device. A loaded model goes to `device`, in single precision if it was saved
+    in half precision. tokenizer: required with a model object; with a folder or Hub id, the place of another one. Code
+    that comes with a model is run only if trusted.
 
     >>> load("classifier", "no/such/folder", None, "cpu")
     Traceback (most recent call last):
@@ -71,9 +71,9 @@ def load(
     transformers = _transformers()
     if isinstance(model, nn.Module):
         if not isinstance(model, transformers.PreTrainedModel):
-            raise ConfigError(f"{type(model).__name__} is no Hugging Face model: not a transformers.PreTrainedModel")
+            raise ConfigError(f"{type(model).__name__} is not a Hugging Face model (transformers.PreTrainedModel)")
         if tokenizer is None:
-            raise ConfigError(f"{type(model).__name__} came without its tokeniser; pass it beside the model")
+            raise ConfigError(f"{type(model).__name__} needs its tokeniser; pass it with the model")
         return model, _tokenizer(transformers, tokenizer, trust_remote_code)
     place = _place(model)
     with torch.random.fork_rng(devices=[]), _quietly(transformers):
@@ -91,7 +91,7 @@ def _transformers() -> Any:
 
 @contextmanager
 def _quietly(transformers: Any) -> Iterator[None]:
-    """No progress bars of other people's while a model is opened."""
+    """Hide the progress bars of transformers while a model is loaded."""
     logging = transformers.utils.logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -103,7 +103,7 @@ def _quietly(transformers: Any) -> Iterator[None]:
 
 
 def _place(model: str | Path) -> str:
-    """A folder that holds a model, or what can only be a Hub id: a name, or two with a stroke between them."""
+    """The folder of a model, or a Hub id (a name, or two names separated by a slash)."""
     folder = Path(os.path.expanduser(model))
     if valid_path(folder, DataError).is_dir():
         if not (folder / "config.json").is_file():
@@ -121,10 +121,10 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
     try:
         config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
     except (OSError, ValueError) as error:
-        raise _unopened(place, error) from error
-    brings = kind.opens in (getattr(config, "auto_map", None) or {})
-    if type(config) not in getattr(transformers, kind.known) and not (trust and brings):
-        if brings:
+        raise _load_error(place, error) from error
+    has_code = kind.opens in (getattr(config, "auto_map", None) or {})
+    if type(config) not in getattr(transformers, kind.known) and not (trust and has_code):
+        if has_code:
             raise DataError(f"{place}: {NOT_TRUSTED}")
         raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}, and {kind.data} need one")
     opens = getattr(transformers, kind.opens)
@@ -138,46 +138,46 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
             use_safetensors=True,  # the other format is a pickle
         )
     except (OSError, ValueError) as error:
-        raise _unopened(place, error) from error
+        raise _load_error(place, error) from error
     missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
     if missing:
         raise DataError(
-            f"{place}: some parameters were never trained, for they are not there ({', '.join(missing[:3])}); "
+            f"{place}: some parameters are missing and so were never trained ({', '.join(missing[:3])}); "
             f"train its {kind.head} first"
         )
     return model.float() if model.dtype in (torch.float16, torch.bfloat16) else model
 
 
-def _unopened(place: str, error: Exception) -> DataError:
-    said = str(error).strip().splitlines()[0]
+def _load_error(place: str, error: Exception) -> DataError:
+    reason = str(error).strip().splitlines()[0]
     if "trust_remote_code" in str(error):
         return DataError(f"{place}: {NOT_TRUSTED}")
     if "safetensors" in str(error) and (not Path(place).is_dir() or any(Path(place).glob("*.bin"))):
         return DataError(
             f"{place}: there is no model.safetensors, and weights in a pickle (pytorch_model.bin) are not read, since "
-            "they could run code; where you trust them, load them yourself and call model.save_pretrained(folder)"
+            "they could run code; if you trust them, load them yourself and call model.save_pretrained(folder)"
         )
     if Path(place).is_dir():
-        return DataError(f"{place}: the folder cannot be opened as a model: {said}")
+        return DataError(f"{place}: the folder cannot be loaded as a model: {reason}")
     return DataError(
-        f"{place} is no folder, and as a Hub id it could not be fetched ({said}); "
+        f"{place} is not a folder, and as a Hub id it could not be fetched ({reason}); "
         "check the name and the network, or give a folder written by model.save_pretrained(folder)"
     )
 
 
 def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
-    """A tokeniser that is handed in is copied, for every use of one changes its settings."""
+    """A tokeniser object is copied, since using it changes its settings."""
     if not isinstance(given, str | Path):
         return copy.deepcopy(given)
     advice = "save one there with tokenizer.save_pretrained(folder), or pass one"
     try:
         opened = transformers.AutoTokenizer.from_pretrained(given, trust_remote_code=trust)
-    except Exception as error:  # anything may come of files that are not there
+    except Exception as error:  # missing files raise errors of many kinds
         if "trust_remote_code" in str(error):
             raise DataError(f"{given}: {NOT_TRUSTED}") from error
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"{given}: no tokeniser could be opened ({said}); {advice}") from error
-    if len(opened) - len(opened.all_special_ids) <= MADE_OF_NOTHING:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"{given}: no tokeniser could be loaded ({reason}); {advice}") from error
+    if len(opened) - len(opened.all_special_ids) <= EMPTY_VOCABULARY:
         raise DataError(f"{given}: there is no tokeniser, or one without a vocabulary; {advice}")
     return opened
 
@@ -187,7 +187,7 @@ MARKS = ("##", "▁", "Ġ", "</w>", "@@")
 
 @dataclass(frozen=True)
 class TokenReader:
-    """A `Reader` of a Hugging Face tokeniser. longest: of how many pieces the model can make sense at once.
+    """A `Reader` by a Hugging Face tokeniser. longest: how many pieces the model accepts.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> from transformers import PreTrainedTokenizerFast
@@ -204,74 +204,74 @@ class TokenReader:
     longest: int
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """A text of the data, its words and pieces; long ones are cut, and the passage says by how much."""
+        """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
         _refuse_blank(number, text)
         made = self._from_text(number, text) if self.tokenizer.is_fast else self._from_marks(number, text)
         if all(made.special):
-            raise DataError(f"text {number}: the tokeniser finds no piece in {_short(text)!r}")
+            raise DataError(f"text {number}: the tokeniser makes no piece of {_short(text)!r}")
         return Passage(number, made.words, made.special, made.pieces, made.word, label=label, cut=made.cut)
 
     def read_output(self, number: int, text: str) -> Passage:
-        """A translation as the tokeniser of the output side reads it; never cut."""
+        """A translation, read by the tokeniser of the output side; never cut."""
         _refuse_blank(number, text)
         if self.tokenizer.is_fast:
             return self._from_text(number, text, output=True)
         return self.written(number, self.tokenizer(text_target=text, verbose=False)["input_ids"])
 
     def written(self, number: int, pieces: Sequence[int]) -> Passage:
-        """The pieces that a model wrote, as words."""
+        """The words of pieces that a model generated."""
         special = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
         names = self.tokenizer.convert_ids_to_tokens(list(pieces))
         return self._by_marks(number, names, list(pieces), [piece in special for piece in pieces])
 
     def encoded(self, text: str) -> Any:
-        """What the tokeniser itself would hand to the model: tensors for one text."""
+        """The tokeniser's own input tensors for one text."""
         return self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.longest)
 
     def _from_text(self, number: int, text: str, *, output: bool = False) -> Passage:
         side = {"text_target" if output else "text": text}
-        want = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
-        found = whole = self.tokenizer(**side, **want)
-        if len(whole["input_ids"]) > self.longest and not output:
-            found = self.tokenizer(**side, **want, truncation=True, max_length=self.longest)
-        special = [bool(mark) for mark in found["special_tokens_mask"]]
-        spans, names, unit = found["offset_mapping"], found.tokens(), found.word_ids()
-        inked = [bool(text[start:end].strip()) for start, end in spans]
+        options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+        used = full = self.tokenizer(**side, **options)
+        if len(full["input_ids"]) > self.longest and not output:
+            used = self.tokenizer(**side, **options, truncation=True, max_length=self.longest)
+        special = [bool(mark) for mark in used["special_tokens_mask"]]
+        spans, names, unit = used["offset_mapping"], used.tokens(), used.word_ids()
+        visible = [bool(text[start:end].strip()) for start, end in spans]
 
         def begins(i: int) -> bool:
             (_, end), (start, _) = spans[i - 1 : i + 1]
             return unit[i] != unit[i - 1] or any(map(str.isspace, text[end : start + 1]))
 
         def shown(part: Sequence[int]) -> str:
-            seen = [spans[i] for i in part if inked[i]]
-            return text[min(seen)[0] : max(end for _, end in seen)].strip() if seen else "".join(names[i] for i in part)
+            own = [spans[i] for i in part if visible[i]]
+            return text[min(own)[0] : max(end for _, end in own)].strip() if own else "".join(names[i] for i in part)
 
-        word = _grouped(special, begins, inked)
+        word = _grouped(special, begins, visible)
         words = tuple(map(shown, _members(word)))
-        cut = len(whole["input_ids"]) - len(found["input_ids"])
-        return _passage(number, words, special, found["input_ids"], word, cut)
+        cut = len(full["input_ids"]) - len(used["input_ids"])
+        return _passage(number, words, special, used["input_ids"], word, cut)
 
     def _from_marks(self, number: int, text: str) -> Passage:
         names = self.tokenizer.tokenize(text)
         cut = min(len(names), max(0, len(names) + self.tokenizer.num_special_tokens_to_add() - self.longest))
         kept = names[cut:] if self.tokenizer.truncation_side == "left" else names[: len(names) - cut]
         pieces = self.tokenizer.convert_tokens_to_ids(kept)
-        whole = list(self.tokenizer.build_inputs_with_special_tokens(pieces))
-        before = next(i for i in range(len(whole) + 1) if whole[i : i + len(pieces)] == pieces)
-        after = len(whole) - before - len(pieces)
-        added = self.tokenizer.convert_ids_to_tokens(whole[:before] + whole[len(whole) - after :])
+        every = list(self.tokenizer.build_inputs_with_special_tokens(pieces))
+        before = next(i for i in range(len(every) + 1) if every[i : i + len(pieces)] == pieces)
+        after = len(every) - before - len(pieces)
+        added = self.tokenizer.convert_ids_to_tokens(every[:before] + every[len(every) - after :])
         special = [True] * before + [False] * len(pieces) + [True] * after
-        made = self._by_marks(number, [*added[:before], *kept, *added[before:]], whole, special)
-        return _passage(number, made.words, special, whole, made.word, cut)
+        made = self._by_marks(number, [*added[:before], *kept, *added[before:]], every, special)
+        return _passage(number, made.words, special, every, made.word, cut)
 
     def _by_marks(self, number: int, names: Sequence[str], pieces: Sequence[int], special: Sequence[bool]) -> Passage:
         def shown(part: Sequence[int]) -> str:
-            said = [names[i] for i in part]
-            written: str = "" if special[part[0]] else self.tokenizer.convert_tokens_to_string(said)
-            return written.replace("▁", " ").strip() or "".join(said)
+            tokens = [names[i] for i in part]
+            written: str = "" if special[part[0]] else self.tokenizer.convert_tokens_to_string(tokens)
+            return written.replace("▁", " ").strip() or "".join(tokens)
 
-        inked = [name != self._mark for name in names]
-        word = _grouped(special, lambda i: self._begins(names[i - 1], names[i]), inked)
+        visible = [name != self._mark for name in names]
+        word = _grouped(special, lambda i: self._begins(names[i - 1], names[i]), visible)
         return _passage(number, tuple(map(shown, _members(word))), special, pieces, word, 0)
 
     def _begins(self, previous: str, piece: str) -> bool:
@@ -289,36 +289,36 @@ class TokenReader:
 
     @cached_property
     def _mark(self) -> str | None:
-        """The mark that most pieces of the vocabulary bear; None if none does."""
+        """The most frequent mark of pieces in the vocabulary; None if there is none."""
         pieces = list(self.tokenizer.get_vocab())
         count = {mark: sum(piece.startswith(mark) or piece.endswith(mark) for piece in pieces) for mark in MARKS}
         most = max(MARKS, key=lambda mark: count[mark])
         return most if count[most] else None
 
 
-def _grouped(special: Sequence[bool], begins: Callable[[int], bool], inked: Sequence[bool]) -> list[int]:
-    """Of which word each piece is a part; a special one is alone.
+def _grouped(special: Sequence[bool], begins: Callable[[int], bool], visible: Sequence[bool]) -> list[int]:
+    """The word that each piece belongs to; a special piece is a word of its own.
 
-    A piece without ink (a space) is part of the word after it, and where no word comes after it, of the one before it.
+    An invisible piece (a space) belongs to the word after it, or to the one before it if no word follows.
     """
     word: list[int] = []
-    rest = _ink_to_come(special, inked)
-    ink = False
+    rest = _visible_ahead(special, visible)
+    seen = False
     for i, alone in enumerate(special):
-        if i == 0 or alone or special[i - 1] or (begins(i) and ink and rest[i]):
+        if i == 0 or alone or special[i - 1] or (begins(i) and seen and rest[i]):
             word.append(word[-1] + 1 if word else 0)
-            ink = inked[i]
+            seen = visible[i]
         else:
             word.append(word[-1])
-            ink = ink or inked[i]
+            seen = seen or visible[i]
     return word
 
 
-def _ink_to_come(special: Sequence[bool], inked: Sequence[bool]) -> list[bool]:
-    """Whether there is ink at or after each piece, before the next special one."""
+def _visible_ahead(special: Sequence[bool], visible: Sequence[bool]) -> list[bool]:
+    """Whether there is a visible piece at or after each piece, before the next special one."""
     rest: list[bool] = []
-    for alone, ink in zip(reversed(special), reversed(inked), strict=True):
-        rest.append(not alone and (ink or bool(rest and rest[-1])))
+    for alone, seen in zip(reversed(special), reversed(visible), strict=True):
+        rest.append(not alone and (seen or bool(rest and rest[-1])))
     return rest[::-1]
 
 
@@ -338,7 +338,7 @@ def _passage(
 
 def _refuse_blank(number: int, text: str) -> None:
     if not text.strip():
-        raise DataError(f"text {number} is empty; leave it out, or say what should be read in its place")
+        raise DataError(f"text {number} is empty; leave it out, or give a placeholder")
 
 
 def _short(text: str) -> str:

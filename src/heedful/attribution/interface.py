@@ -1,26 +1,38 @@
-"""What an audit asks of a model, whoever made it: embeddings in; probabilities, attention and hidden states out."""
+"""The attribution interface: what any model must offer (`Network`), and how it is run on passages (`Subject`).
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+Our classifiers and translators, Hugging Face models and any `nn.Module` fulfil `Network`. Every attribution method
+takes a `Subject` and some `Passage`s, and returns one row of words for each passage. The model is left as it was
+found, and a batch gives the same numbers as its passages one by one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.errors import DataError
+from heedful.models.training import undisturbed
 
+T = TypeVar("T")
 Query = Literal["first", "last", "mean", "only"]
 Change = Callable[[int, Tensor], Tensor]  # (layer, α (B, H, Q, L)) → the α to use in its place
+Numbers = NDArray[np.float64]
+Keep = NDArray[np.bool_]  # one for each word of a passage
+MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Output:
-    """One reading of B inputs of L pieces each, none of them padding.
+    """The result of running a model on B inputs of L pieces each.
 
-    probabilities: of every label, or of every next output piece. attention: of each layer, from Q places to the L
-    pieces. hidden: what each layer's attention reads, one state per piece.
+    probabilities: of every label, or of every next output piece. attention: of each layer, from Q positions to the L
+    pieces. hidden: the states that each layer's attention reads, one per piece.
     """
 
     probabilities: Float[Tensor, "B K"]
@@ -30,19 +42,19 @@ class Output:
 
 @runtime_checkable
 class Network(Protocol):
-    """A model that has been opened for an audit: eager attention, nothing else changed.
+    """A model that returns its attention and hidden states.
 
-    query: the first place explains the prediction (a classification token), the last (a decoder), all of them averaged,
-    or the only one there is (Q = 1).
+    query: which of the Q positions of `Output.attention` explain the prediction: the first (a classification token),
+    the last (a decoder), the mean of all, or the only one there is (Q = 1).
     """
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
-        """Those to be held in evaluation mode."""
+        """The modules to keep in evaluation mode."""
 
     @property
     def query(self) -> Query:
-        """Which of the Q places of `Output.attention` explain the prediction."""
+        """Which of the Q positions of `Output.attention` explain the prediction."""
 
     @property
     def layers(self) -> int:
@@ -50,32 +62,91 @@ class Network(Protocol):
 
     @property
     def heads(self) -> int:
-        """How many heads each of them has."""
+        """How many heads each layer has."""
 
     @property
     def can_change(self) -> bool:
-        """Whether another attention can be put in place of its own."""
+        """Whether `run` can replace the model's attention."""
+
+    @property
+    def parts(self) -> "ModelParts | None":
+        """The steps of `run` as separate functions; None of a model that can only be run as a whole."""
 
     def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """Embeddings that `run` takes in place of pieces, with nothing of their position in them."""
+        """Embeddings that `run` takes, without position information."""
 
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
     ) -> Output:
-        """Read B inputs of one length; differentiable. before: of an encoder–decoder, the output pieces so far."""
+        """Run on B inputs of one length; differentiable. before: of an encoder–decoder, the output pieces so far."""
 
     def randomised(self, seed: int) -> "Network | None":
-        """The same architecture with fresh random parameters; None where nobody knows how to make one."""
+        """The same architecture with new random parameters; None where that is not possible."""
+
+
+@dataclass(frozen=True)
+class States:
+    """Hidden states, one per position, and whatever else the prediction needs (`aside`, first axis B)."""
+
+    hidden: Float[Tensor, "B L D"]
+    aside: tuple[Tensor, ...] = ()
+
+    def rows(self, index: Int[Tensor, " R"]) -> "States":
+        """The rows at these indices, repeated as the indices are; copies of a single row share its memory."""
+        if len(index) and bool((index == index[0]).all()):
+            one, n = index[:1], len(index)
+            hidden, *aside = (part[one].expand(n, *part.shape[1:]) for part in (self.hidden, *self.aside))
+            return States(hidden, tuple(aside))
+        return States(self.hidden[index], tuple(part[index] for part in self.aside))
+
+
+@dataclass(frozen=True)
+class LSTMLayer:
+    """States that `ModelParts.encode` is one LSTM layer in one or two directions, so that the fast path applies.
+
+    `finish(hidden, last, before)` makes `States` of the layer's outputs (both directions side by side) and of the state
+    (h, c) after each direction's last token. It treats each position separately.
+    """
+
+    forward: nn.LSTM
+    backward: nn.LSTM | None
+    finish: Callable[[Tensor, Sequence[tuple[Tensor, Tensor]], Tensor | None], States]
+
+
+@dataclass(frozen=True)
+class ModelParts:
+    """The steps of a model with one layer of attention: embed → encode → score → project → read.
+
+    encode   embeddings (B, L, E), mask (B, L), output pieces so far (B, T) or None → `States`
+    score    `States` → scores, first axis B
+    project  scores, mask → α (B, H, Q, L)
+    read     `States`, α → probabilities (B, K)
+
+    Inputs may be padded on the right, and padding changes nothing at other positions. From `score` on, a masked
+    position has the same effect as a removed one, wherever it is.
+    """
+
+    encode: Callable[[Tensor, Tensor, Tensor | None], States]
+    score: Callable[[States], Tensor]
+    project: Callable[[Tensor, Tensor], Tensor]
+    read: Callable[[States, Tensor], Tensor]
+    lstm: LSTMLayer | None = None
+
+    def output(self, states: States, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
+        """Everything from the hidden states on."""
+        alpha = self.project(self.score(states), mask)
+        alpha = alpha if change is None else change(0, alpha)
+        return Output(self.read(states, alpha), (alpha,), (states.hidden,))
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text as a model reads it, or a source sentence and one output word of its translation.
+    """A text as a model reads it, or a source sentence together with one output word of its translation.
 
-    text: its place in the data. words: as a reader sees them; special: those that the tokeniser added. pieces: what the
-    model reads, one or more to a word; word: of which word each piece is a part. target: the label or output piece
-    asked about, by number, and `output` by name; -1 and "" until the model has been asked. label: the right one, where
-    known. before: of an encoder–decoder, the output pieces before this one. cut: pieces that truncation took away.
+    text: its number in the data. words: as a reader sees them; special: which of them the tokeniser added. pieces: the
+    model's input, one or more to a word; word: the word that each piece belongs to. target: the number of the label or
+    output piece to explain, and `output` its name; -1 and "" until the model has predicted it. label: the right one,
+    where known. before: of an encoder–decoder, the output pieces before this one. cut: pieces lost to truncation.
     """
 
     text: int
@@ -92,12 +163,32 @@ class Passage:
     def __post_init__(self) -> None:
         if len(self.words) != len(self.special):
             raise DataError(
-                f"text {self.text}: {len(self.words)} words, but {len(self.special)} say if they are special"
+                f"text {self.text}: {len(self.words)} words, but {len(self.special)} marks of special words"
             )
         if len(self.pieces) != len(self.word):
-            raise DataError(f"text {self.text}: {len(self.pieces)} pieces, but {len(self.word)} belong to words")
+            raise DataError(f"text {self.text}: {len(self.pieces)} pieces, but word numbers for {len(self.word)}")
 
-    def words_of(self, values: NDArray[np.floating]) -> NDArray[np.float64]:
+    @classmethod
+    def of_pieces(
+        cls, text: int, pieces: Sequence[int], *, target: int = -1, before: tuple[int, ...] = ()
+    ) -> "Passage":
+        """A passage whose words are its pieces, none of them special.
+
+        >>> Passage.of_pieces(0, [7, 8], target=1).words
+        ('7', '8')
+        """
+        words, numbers = tuple(map(str, pieces)), tuple(range(len(pieces)))
+        return cls(text, words, (False,) * len(words), tuple(pieces), numbers, target, str(target), before=before)
+
+    def explained(self, *, include_special: bool = False) -> NDArray[np.bool_]:
+        """Which words an explanation covers: all but the special ones, or all.
+
+        >>> Passage(0, ("<s>", "good"), (True, False), (1, 7), (0, 1)).explained()
+        array([False,  True])
+        """
+        return ~np.array(self.special, dtype=bool) | include_special
+
+    def words_of(self, values: NDArray[np.floating]) -> Numbers:
         """Values of pieces (last axis) summed into their words.
 
         >>> Passage(0, ("un", "do"), (False, False), (7, 8, 9), (0, 0, 1)).words_of(np.array([0.1, 0.2, 0.7])).round(2)
@@ -107,18 +198,235 @@ class Passage:
         np.add.at(summed.T, list(self.word), values.T)
         return summed
 
-    def without(self, keep: NDArray[np.bool_]) -> "tuple[int, ...]":
-        """The pieces of the words that are kept, in order."""
+    def pieces_of(self, keep: Keep) -> tuple[int, ...]:
+        """The pieces of the words to keep, in order."""
         return tuple(piece for piece, word in zip(self.pieces, self.word, strict=True) if keep[word])
+
+    def without(self, keep: Keep) -> "Passage":
+        """The passage without the pieces of words that are neither kept nor special."""
+        kept = keep | np.array(self.special, dtype=bool)
+        return replace(self, pieces=self.pieces_of(kept), word=tuple(word for word in self.word if kept[word]))
 
 
 @runtime_checkable
 class Reader(Protocol):
-    """Texts become passages: the tokeniser's side of a model."""
+    """The tokeniser's side of a model: turns texts into passages."""
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the model's labels, in order; none where it writes sentences."""
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """A text of the data, its words and pieces; long ones are cut, and the passage says by how much."""
+        """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
+
+
+@dataclass(frozen=True)
+class PassageBatch:
+    """Passages that are run together, padded on the right.
+
+    places: their positions among all passages that were given. targets: the output that each passage explains.
+    """
+
+    places: tuple[int, ...]
+    passages: tuple[Passage, ...]
+    pieces: Int[Tensor, "B L"]
+    mask: Bool[Tensor, "B L"]
+    before: Int[Tensor, "B T"] | None
+    targets: Int[Tensor, " B"]
+
+    def take(self, rows: Int[Tensor, " R"]) -> "PassageBatch":
+        """The rows at these indices, repeated as the indices are."""
+        index = rows.tolist()
+        return PassageBatch(
+            tuple(self.places[i] for i in index),
+            tuple(self.passages[i] for i in index),
+            self.pieces[rows],
+            self.mask[rows],
+            None if self.before is None else self.before[rows],
+            self.targets[rows],
+        )
+
+    def words_of(self, values: Tensor) -> list[Numbers]:
+        """Values of pieces (B, …, L) of each passage, summed into its words."""
+        rows = zip(self.passages, numbers(values), strict=True)
+        return [passage.words_of(row[..., : len(passage.pieces)]) for passage, row in rows]
+
+
+class Subject:
+    """A model to be explained: its network, and the reader that makes its passages.
+
+    At most `max_tokens` pieces are run at once (a longer passage is run alone), a quarter of that where gradients are
+    taken. padded: run texts of different lengths together, through `Network.parts`; one-layer LSTMs then take the fast
+    path. Without it, every batch holds inputs of one length.
+    """
+
+    def __init__(
+        self, network: Network, reader: Reader | None = None, *, max_tokens: int = MAX_TOKENS, padded: bool = False
+    ) -> None:
+        self.network, self.reader, self.max_tokens = network, reader, max_tokens
+        self.parts = network.parts if padded else None
+        if padded and self.parts is None:
+            raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
+        weights = (weight for module in network.modules for weight in module.parameters())
+        self.device = next((weight.device for weight in weights), torch.device("cpu"))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the model's labels, in order; none where it writes sentences."""
+        return () if self.reader is None else self.reader.labels
+
+    def with_targets(self, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+        """The same passages; those without a target get the model's prediction as theirs."""
+        open_ = [i for i, passage in enumerate(passages) if passage.target < 0]
+        predicted = self.map([passages[i] for i in open_], lambda batch: _highest(self.run(batch).probabilities))
+        target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, predicted, strict=True))
+        return tuple(
+            replace(passage, target=target[i], output=passage.output or self.output_name(target[i]))
+            for i, passage in enumerate(passages)
+        )
+
+    def output_name(self, output: int) -> str:
+        """A label's name; an output piece's number."""
+        return self.labels[output] if output < len(self.labels) else str(output)
+
+    def predict(self, passages: Sequence[Passage], keep: Sequence[Keep]) -> Numbers:
+        """The probability ŷ of each passage's target when the words that are not kept are deleted.
+
+        Special words always stay. NaN where nothing would be left to read.
+        """
+        left = [passage.without(kept) for passage, kept in zip(passages, keep, strict=True)]
+        possible = [i for i, passage in enumerate(left) if passage.pieces]
+        result = np.full(len(passages), np.nan)
+        result[possible] = self.map(
+            [left[i] for i in possible], lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
+        )
+        return result
+
+    def with_attention(
+        self, passages: Sequence[Passage], changed: Callable[[PassageBatch], Change]
+    ) -> Float[Numbers, "B K"]:
+        """Probabilities when the model uses another attention than its own."""
+        self.require_change("replacing attention")
+        return np.stack(self.map(passages, lambda batch: numbers(self.run(batch, change=changed(batch)).probabilities)))
+
+    def require_change(self, purpose: str) -> None:
+        """Refuse what needs to replace the attention of a network that does not allow it."""
+        if not self.network.can_change:
+            raise DataError(f"{purpose} needs a network whose attention can be replaced; this one does not allow it")
+
+    def run(self, batch: PassageBatch, embedded: Tensor | None = None, change: Change | None = None) -> Output:
+        """Run the network on a batch, or on embeddings in its place; an error where the output is malformed."""
+        network, parts = self.network, self.parts
+        embedded = network.embed(batch.pieces) if embedded is None else embedded
+        if parts is None:
+            output = network.run(embedded, batch.before, change)
+        else:
+            output = parts.output(parts.encode(embedded, batch.mask, batch.before), batch.mask, change)
+        self._check(output, batch)
+        return output
+
+    def _check(self, output: Output, batch: PassageBatch) -> None:
+        network, (B, L), p = self.network, batch.pieces.shape, output.probabilities
+        shapes = [tuple(alpha.shape) for alpha in output.attention]
+        if len(shapes) != network.layers or any(
+            len(shape) != 4 or (shape[0], shape[1], shape[3]) != (B, network.heads, L) for shape in shapes
+        ):
+            raise DataError(
+                f"the network returned attention of shapes {shapes}; it has {network.layers} layers, each of shape "
+                f"({B}, {network.heads}, Q, {L})"
+            )
+        if p.ndim != 2 or len(p) != B:
+            raise DataError(f"the network returned probabilities of shape {tuple(p.shape)}; they must be ({B}, labels)")
+        _check_finite(p, batch)
+
+    def map(
+        self,
+        passages: Sequence[Passage],
+        function: Callable[[PassageBatch], Sequence[T] | Numbers],
+        *,
+        gradients: bool = False,
+        at_once: Callable[[int], int] | None = None,
+    ) -> list[T]:
+        """The results of `function` for every passage, in their order; the model is left as it was found.
+
+        gradients: of inputs, never of the model's parameters. at_once: how many inputs of a given length to run
+        together; as many as `max_tokens` allows unless given.
+        """
+        fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
+        batches = self._same_length if self.parts is None else self._padded
+        results: dict[int, T] = {}
+        with undisturbed(self.network.modules), torch.set_grad_enabled(gradients):
+            for places in batches(passages, fits):
+                batch = self._batch(passages, places)
+                results.update(zip(places, function(batch), strict=True))
+        return [results[i] for i in range(len(passages))]
+
+    def _same_length(self, passages: Sequence[Passage], fits: Callable[[int], int]) -> Iterator[list[int]]:
+        """Longest first: if memory does not suffice, that shows at once."""
+
+        def size(i: int) -> tuple[int, int]:
+            return len(passages[i].pieces), len(passages[i].before)
+
+        for lengths, group in groupby(sorted(range(len(passages)), key=size, reverse=True), size):
+            places, count = list(group), fits(max(1, sum(lengths)))
+            yield from (places[start : start + count] for start in range(0, len(places), count))
+
+    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int]) -> Iterator[list[int]]:
+        """Shortest first, so that little is padded; all of a batch have equally much output before them."""
+        lengths, before = [len(passage.pieces) for passage in passages], [len(passage.before) for passage in passages]
+        order = sorted(range(len(passages)), key=lambda i: (before[i], lengths[i]))
+        for _, group in groupby(order, before.__getitem__):
+            batch: list[int] = []
+            for i in group:
+                if batch and len(batch) + 1 > fits(lengths[i]):
+                    yield batch
+                    batch = []
+                batch.append(i)
+            yield batch
+
+    def _batch(self, passages: Sequence[Passage], places: Sequence[int]) -> PassageBatch:
+        some = tuple(passages[i] for i in places)
+        lengths = [len(passage.pieces) for passage in some]
+        if 0 in lengths:
+            raise DataError(f"text {some[lengths.index(0)].text} is empty; there is nothing to read")
+        L, device = max(lengths), self.device
+        pieces = torch.tensor([passage.pieces + (0,) * (L - len(passage.pieces)) for passage in some], device=device)
+        mask = torch.arange(L, device=device) < torch.tensor(lengths, device=device)[:, None]
+        before = torch.tensor([passage.before for passage in some], device=device) if some[0].before else None
+        targets = torch.tensor([passage.target for passage in some], device=device)
+        return PassageBatch(tuple(places), some, pieces, mask, before, targets)
+
+
+def within(limit: int) -> Callable[[int], int]:
+    """How many inputs of a length stay within a limit of pieces; at least one.
+
+    >>> within(100)(30), within(100)(200)
+    (3, 1)
+    """
+    return lambda length: max(1, limit // length)
+
+
+def target_probability(probabilities: Float[Tensor, "B K"], batch: PassageBatch) -> Float[Tensor, " B"]:
+    """The probability ŷ of each passage's target."""
+    K, targets = probabilities.shape[1], batch.targets
+    if not bool(((targets >= 0) & (targets < K)).all()):
+        raise DataError(f"targets {targets.tolist()} do not all exist: the model has outputs 0 to {K - 1}")
+    _check_finite(probabilities, batch)
+    return probabilities.gather(1, targets[:, None])[:, 0]
+
+
+def _check_finite(probabilities: Tensor, batch: PassageBatch) -> None:
+    if not bool(torch.isfinite(probabilities).all()):
+        row = int((~torch.isfinite(probabilities)).any(1).nonzero()[0])
+        raise DataError(f"text {batch.passages[row].text}: the model's prediction is not a number")
+
+
+def numbers(tensor: Tensor) -> Numbers:
+    """A tensor as an array of doubles."""
+    array: Numbers = tensor.detach().double().cpu().numpy()
+    return array
+
+
+def _highest(probabilities: Tensor) -> list[int]:
+    predicted: list[int] = probabilities.argmax(1).tolist()
+    return predicted

@@ -1,4 +1,4 @@
-"""Does the prediction move when attention is another? Weights permuted, or made equal, in all layers or in one."""
+"""Interventions on attention: permuted or uniform weights, and other maps that give the same prediction."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,96 +6,93 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution.attention_maps import EVERYWHERE, asked, layer_name, of_query
-from heedful.attribution.interface import Change, Passage, Query
-from heedful.attribution.model_queries import Numbers, PassageBatch, Subject, numbers
-from heedful.metrics.divergence import total_variation
-from heedful.models.adversary import jensen_shannon, total_variation_loss
+from heedful.attribution.attention_maps import EVERYWHERE, layer_name, query_rows
+from heedful.attribution.interface import Change, Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.metrics import divergence as metrics
+from heedful.models.adversary import jensen_shannon, total_variation
+
+MapOf = Callable[[Tensor], Tensor]  # attention (B, H, Q, L) of a layer → its map of words (B, W)
+TOLERANCE = 0.01
+PENALTY = 10.0
+LEARNING_RATE = 0.3
+NOISE, TILT = 0.1, 0.25  # the search starts near α, where the divergence has a gradient, shifted towards equal weights
+MAX_DIVERGENCE = math.log(2)
 
 
-def movements(
-    subject: Subject, passages: Sequence[Passage], probabilities: Float[NDArray[np.float64], "B K"], seed: int
+def prediction_changes(
+    subject: Subject, passages: Sequence[Passage], probabilities: Float[Numbers, "B K"], seed: int
 ) -> dict[str, Numbers]:
-    """How far predictions move (total variation) and whether the label does, by `tvd/permuted/all layers` and so on."""
-    found: dict[str, Numbers] = {}
+    """How far predictions move (total variation) and whether the label changes, by `tvd/permuted/all layers` etc."""
+    result: dict[str, Numbers] = {}
     layers = subject.network.layers
-    places = {EVERYWHERE: None} | {layer_name(layer): layer for layer in range(layers) if layers > 1}
-    for place, layer in places.items():
+    scopes = {EVERYWHERE: None} | {layer_name(layer): layer for layer in range(layers) if layers > 1}
+    for scope, layer in scopes.items():
         for kind, change in (("permuted", permuted(seed, layer)), ("uniform", uniform(layer))):
-            moved = subject.with_attention(passages, change)
-            found[f"tvd/{kind}/{place}"] = total_variation(probabilities, moved)
-            found[f"flip/{kind}/{place}"] = (probabilities.argmax(1) != moved.argmax(1)).astype(np.float64)
-    return found
+            changed = subject.with_attention(passages, change)
+            result[f"tvd/{kind}/{scope}"] = metrics.total_variation(probabilities, changed)
+            result[f"flip/{kind}/{scope}"] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
+    return result
 
 
 def permuted(seed: int, layer: int | None = None) -> Callable[[PassageBatch], Change]:
-    """Each row's weights in random order among the places that have any; of one layer, or of all.
+    """Each row's non-zero weights in random order; in one layer, or in all.
 
-    The order depends on the seed, the passage and the layer, never on what else is in the batch.
+    The order depends on the seed, the passage and the layer, never on the rest of the batch.
     """
 
-    def of(batch: PassageBatch) -> Change:
-        def change(where: int, alpha: Tensor) -> Tensor:
-            if layer not in (None, where):
+    def for_batch(batch: PassageBatch) -> Change:
+        def change(number: int, alpha: Tensor) -> Tensor:
+            if layer not in (None, number):
                 return alpha
-            keys = [draw(passage, seed, where).random(alpha.shape[1:]) for passage in batch.passages]
+            keys = [passage_rng(passage, seed, number).random(alpha.shape[1:]) for passage in batch.passages]
             return permute(alpha, torch.from_numpy(np.stack(keys)).to(alpha.device))
 
         return change
 
-    return of
+    return for_batch
 
 
 def uniform(layer: int | None = None) -> Callable[[PassageBatch], Change]:
-    """The same weight at every place of a row that has any; of one layer, or of all."""
+    """Equal weights wherever a row has any; in one layer, or in all."""
 
-    def of(batch: PassageBatch) -> Change:
-        return lambda where, alpha: level(alpha) if layer in (None, where) else alpha
+    def for_batch(batch: PassageBatch) -> Change:
+        return lambda number, alpha: equalise(alpha) if layer in (None, number) else alpha
 
-    return of
+    return for_batch
 
 
 def permute(alpha: Float[Tensor, "*rows L"], keys: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """Weights moved among the places that are not 0, in the order of the keys there.
+    """Weights moved among the positions that are not 0, in the order of the keys there.
 
     >>> permute(torch.tensor([0.7, 0.0, 0.2, 0.1]), torch.tensor([0.3, 0.1, 0.2, 0.4]))
     tensor([0.2000, 0.0000, 0.7000, 0.1000])
     """
     empty = (alpha == 0).to(keys.dtype)
-    places = torch.argsort(empty, dim=-1, stable=True)
-    order = torch.argsort(keys + 2 * empty, dim=-1)  # keys are below 1: places without weight come last
-    return torch.zeros_like(alpha).scatter(-1, places, alpha.gather(-1, order))
+    positions = torch.argsort(empty, dim=-1, stable=True)
+    order = torch.argsort(keys + 2 * empty, dim=-1)  # keys are below 1: positions without weight come last
+    return torch.zeros_like(alpha).scatter(-1, positions, alpha.gather(-1, order))
 
 
-def level(alpha: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """Each row's weight shared equally among the places that have any.
+def equalise(alpha: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
+    """Each row's weight shared equally among the positions that have any.
 
-    >>> level(torch.tensor([0.7, 0.0, 0.3]))
+    >>> equalise(torch.tensor([0.7, 0.0, 0.3]))
     tensor([0.5000, 0.0000, 0.5000])
     """
     used = (alpha != 0).to(alpha.dtype)
     return used * alpha.sum(-1, keepdim=True) / used.sum(-1, keepdim=True).clamp_min(1)
 
 
-def draw(passage: Passage, *seeds: int) -> np.random.Generator:
-    """Random numbers that are a passage's own, whatever it is asked together with.
+def passage_rng(passage: Passage, *seeds: int) -> np.random.Generator:
+    """A random generator for one passage, the same in any batch.
 
-    >>> passage = Passage(3, ("a",), (False,), (7,), (0,))
-    >>> draw(passage, 0).integers(1000) == draw(passage, 0).integers(1000), draw(passage, 0) is draw(passage, 1)
-    (np.True_, False)
+    >>> passage = Passage.of_pieces(3, [7])
+    >>> passage_rng(passage, 0).integers(1000) == passage_rng(passage, 0).integers(1000)
+    np.True_
     """
     return np.random.default_rng([passage.text, len(passage.before), *seeds])
-
-
-Show = Callable[[Tensor], Tensor]
-TOLERANCE = 0.01
-PENALTY = 10.0
-LEARNING_RATE = 0.3
-NOISE, TILT = 0.1, 0.25  # the search starts beside α, where divergence has a gradient, and on the side of even weights
-MOST = math.log(2)
 
 
 def adversarial_divergence(
@@ -109,24 +106,25 @@ def adversarial_divergence(
     include_special: bool = False,
     seed: int = 0,
 ) -> Numbers:
-    """JSD in nats, in [0, ln 2], of the most different map found for each passage; 0 where none was.
+    """The divergence (JSD in nats, in [0, ln 2]) of the most different map with the same prediction; 0 if none.
 
-    layer: whose map is shown, the last unless said; head: where it is that of one head alone. Deterministic under the
-    seed, and the same in any batch.
+    layer: whose map it is, the last by default; head: for the map of a single head. The prediction counts as the same
+    if its label is and if it moves by no more than `tolerance` in total variation. Deterministic under the seed, and
+    the same in any batch.
     """
-    subject.require_change()
+    subject.require_change("the search for another attention")
 
-    def answer(batch: PassageBatch) -> Numbers:
-        shown = _shown(subject.network.query, batch, head, include_special)
-        return _search(subject, batch, shown, layer, steps, tolerance, seed)
+    def of_batch(batch: PassageBatch) -> Numbers:
+        map_of = _map_of_words(subject.network.query, batch, head, include_special)
+        return _search(subject, batch, map_of, layer, steps, tolerance, seed)
 
-    return np.array(subject.ask(passages, answer, gradients=True))
+    return np.array(subject.map(passages, of_batch, gradients=True))
 
 
-def tilted(alpha: Float[Tensor, "*rows L"], scores: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """α · exp(s), each row with the weight that it had.
+def reweighted(alpha: Float[Tensor, "*rows L"], scores: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
+    """α · exp(score), each row normalised to its former total.
 
-    >>> tilted(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([math.log(3.0), 0.0, 9.0]))
+    >>> reweighted(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([math.log(3.0), 0.0, 9.0]))
     tensor([0.7500, 0.2500, 0.0000])
     """
     used, limits = alpha > 0, torch.finfo(alpha.dtype)
@@ -135,49 +133,48 @@ def tilted(alpha: Float[Tensor, "*rows L"], scores: Float[Tensor, "*rows L"]) ->
 
 
 def _search(
-    subject: Subject, batch: PassageBatch, shown: Show, layer: int, steps: int, tolerance: float, seed: int
+    subject: Subject, batch: PassageBatch, map_of: MapOf, layer: int, steps: int, tolerance: float, seed: int
 ) -> Numbers:
     with torch.no_grad():
-        given = subject.run(batch)
-    original, label = shown(given.attention[layer]), given.probabilities.argmax(1)
-    best = torch.zeros(len(batch.passages), dtype=torch.float64, device=original.device)
-    scores = [_start(batch, number, alpha, seed) for number, alpha in enumerate(given.attention)]
+        original = subject.run(batch)
+    original_map, label = map_of(original.attention[layer]), original.probabilities.argmax(1)
+    best = torch.zeros(len(batch.passages), dtype=torch.float64, device=original_map.device)
+    scores = [_random_scores(batch, number, alpha, seed) for number, alpha in enumerate(original.attention)]
     with torch.no_grad():
-        scores[layer] -= TILT * _log(given.attention[layer])
+        scores[layer] -= TILT * _log(original.attention[layer])
     optimiser = torch.optim.Adam(scores, lr=LEARNING_RATE)
     for _ in range(steps):
-        attention = [tilted(alpha, score) for alpha, score in zip(given.attention, scores, strict=True)]
+        attention = [reweighted(alpha, score) for alpha, score in zip(original.attention, scores, strict=True)]
         probabilities = subject.run(batch, change=lambda number, _: attention[number]).probabilities  # noqa: B023
-        diverged = jensen_shannon(shown(attention[layer]), original)
-        moved = total_variation_loss(probabilities, given.probabilities)
+        divergence = jensen_shannon(map_of(attention[layer]), original_map)
+        moved = total_variation(probabilities, original.probabilities)
         allowed = (moved <= tolerance) & (probabilities.argmax(1) == label)
-        best = torch.maximum(best, torch.where(allowed, diverged, 0.0).detach())
-        gradients = torch.autograd.grad((PENALTY * moved - diverged).sum(), scores, materialize_grads=True)
+        best = torch.maximum(best, torch.where(allowed, divergence, 0.0).detach())
+        gradients = torch.autograd.grad((PENALTY * moved - divergence).sum(), scores, materialize_grads=True)
         for score, gradient in zip(scores, gradients, strict=True):
             score.grad = gradient
         optimiser.step()
-    return numbers(best.clamp(0.0, MOST))
+    return numbers(best.clamp(0.0, MAX_DIVERGENCE))
 
 
-def _shown(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> Show:
-    """Attention (B, H, Q, L) of a layer as the map of words (B, W) that a reader is shown."""
+def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
     belongs = torch.zeros(*batch.pieces.shape, max(len(passage.words) for passage in batch.passages))
     for b, passage in enumerate(batch.passages):
-        told = asked(passage, include_special=include_special)
+        explained = passage.explained(include_special=include_special)
         for piece, word in enumerate(passage.word):
-            belongs[b, piece, word] = float(told[word])
-    onto = belongs.double().to(batch.pieces.device)
+            belongs[b, piece, word] = float(explained[word])
+    to_words = belongs.double().to(batch.pieces.device)
 
-    def show(alpha: Tensor) -> Tensor:
-        heads = of_query(alpha, query).double()
-        words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], onto)
+    def map_of(alpha: Tensor) -> Tensor:
+        heads = query_rows(alpha, query).double()
+        words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], to_words)
         return words / words.sum(-1, keepdim=True).clamp_min(torch.finfo(words.dtype).tiny)
 
-    return show
+    return map_of
 
 
-def _start(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
-    noise = np.stack([draw(passage, seed, layer).standard_normal(alpha.shape[1:]) for passage in batch.passages])
+def _random_scores(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
+    noise = np.stack([passage_rng(passage, seed, layer).standard_normal(alpha.shape[1:]) for passage in batch.passages])
     return (NOISE * torch.from_numpy(noise)).to(alpha).requires_grad_()
 
 

@@ -1,33 +1,113 @@
-"""One LSTM layer over texts, and over many variants of each that share what they have in common.
+"""Fast path of one-layer LSTMs: leave-one-out and Jacobians of whole texts, many variants of a text at a time.
 
 Leaving out token i changes no forward state before i and no backward state after it, and from there on all variants of
-a text read the same tokens: they advance as one wave, one matrix product per token, their inputs projected once. The
-Jacobian of every state is the same wave of adjoints, running the other way over one set of stored gates.
+a text read the same tokens. So they advance together, with one matrix product per token, and the input's share of the
+gates is computed once. The Jacobian of every state runs the same recurrence backwards over one set of stored gates.
 
     i, f, o = σ(·), g = tanh(·) of W_ih x + b_ih + W_hh h + b_hh;   c ← f c + i g;   h ← o tanh c
 
-Arrays are (L, B, ·), first the position. tanh x is computed as 2σ(2x) − 1, three times as fast here and as exact as
+Arrays are (L, B, ·), position first. tanh x is computed as 2σ(2x) − 1: three times as fast here, and as exact as
 numbers near 1 can be.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from heedful.attribution.interface import (
+    LSTMLayer,
+    ModelParts,
+    Numbers,
+    PassageBatch,
+    Subject,
+    numbers,
+    target_probability,
+)
 from heedful.errors import ConfigError
 
-ENOUGH = 512  # rows of a product with the input weights
-CHECK_EVERY = 16  # steps between two looks at whether a variant still differs from the whole text
+ROWS = 512  # variants that advance together: enough rows for a fast matrix product, few enough to stay in the cache
+CHECK_EVERY = 16  # steps between two checks whether a variant still differs from the full text
+
+
+def deletions_at_once(subject: Subject, length: int) -> int:
+    """How many texts of a length to give to `deletions` at once."""
+    return max(1, min(ROWS, subject.max_tokens // length) // length)
+
+
+def deletions(subject: Subject, batch: PassageBatch) -> Float[Tensor, "B L"]:
+    """|ŷ − ŷ_{−i}| where token i is deleted; 0 where it is the only one."""
+    parts, layer = _parts(subject)
+    embedded = subject.network.embed(batch.pieces).detach()
+    passes = _passes(layer, embedded, batch.mask)
+    hidden = torch.cat([direction.after[0] for direction in passes], dim=-1).transpose(0, 1).contiguous()
+    states = layer.finish(hidden, [direction.last for direction in passes], batch.before)
+    full = target_probability(parts.output(states, batch.mask).probabilities, batch)
+    B, L, _ = hidden.shape
+    difference = torch.zeros_like(batch.mask, dtype=full.dtype)
+    at_once = max(1, min(ROWS, subject.max_tokens // L) // B)
+    for first in range(0, L, at_once):
+        end = min(L, first + at_once)
+        variants = hidden.repeat(end - first, 1, 1, 1)
+        last = []
+        for direction, columns in zip(passes, variants.chunk(len(passes), dim=-1), strict=True):
+            h, c = leave_one_out(direction, first, end, columns)
+            last.append((h.flatten(0, 1), c.flatten(0, 1)))
+        keep = batch.mask.repeat(end - first, 1, 1)
+        keep[torch.arange(end - first), :, torch.arange(first, end)] = False
+        keep |= ~keep.any(-1, keepdim=True)  # a row of the only token is not used, but every row needs a position
+        some = batch.take(torch.arange(B, device=hidden.device).repeat(end - first))
+        states = layer.finish(variants.flatten(0, 1), last, some.before)
+        without = target_probability(parts.output(states, keep.flatten(0, 1)).probabilities, some).view(-1, B)
+        difference[:, first:end] = (without - full).abs().t()
+    return difference * (batch.mask.sum(1, keepdim=True) > 1)
+
+
+def jacobians(subject: Subject, batch: PassageBatch) -> list[Numbers]:
+    """‖∂‖h_p‖₂/∂e_i‖₂: a matrix (p, i) for each text."""
+    _, layer = _parts(subject)
+    embedded = subject.network.embed(batch.pieces).detach()
+    passes = _passes(layer, embedded, batch.mask, keep_gates=True)
+    hidden = torch.cat([direction.after[0] for direction in passes], dim=-1).transpose(0, 1).contiguous()
+    hidden.requires_grad_()
+    states = layer.finish(hidden, [direction.last for direction in passes], batch.before)
+    (start,) = torch.autograd.grad(torch.linalg.vector_norm(states.hidden, dim=-1).sum(), hidden)
+    start = start.transpose(0, 1).contiguous()
+    L, B, _ = start.shape
+    results = [np.empty((n, n)) for n in batch.mask.sum(1).tolist()]
+    at_once = max(1, ROWS // B)
+    for first in range(0, L, at_once):
+        norms = numbers(adjoint_norms(passes, start, first, min(L, first + at_once)))
+        for b, result in enumerate(results):
+            n = len(result)
+            result[first : first + at_once] = norms[: max(0, n - first), b, :n]
+    return results
+
+
+def _parts(subject: Subject) -> tuple[ModelParts, LSTMLayer]:
+    parts = subject.parts
+    assert parts is not None
+    assert parts.lstm is not None
+    return parts, parts.lstm
+
+
+def _passes(layer: LSTMLayer, embedded: Tensor, mask: Tensor, *, keep_gates: bool = False) -> "list[Pass]":
+    directions = [(layer.forward, False), (layer.backward, True)]
+    return [
+        run(lstm, embedded, mask, reverse=reverse, keep_gates=keep_gates)
+        for lstm, reverse in directions
+        if lstm is not None
+    ]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One direction of one layer over texts: its inputs' share of the gates, and the state before and after each token.
+    """One direction of one layer over texts: the inputs' share of the gates, and the state before and after each token.
 
-    `gates` holds i, f, g, o of each token where they were asked for.
+    `gates` holds i, f, g, o of each token if they were to be kept.
     """
 
     lstm: nn.LSTM
@@ -42,7 +122,7 @@ class Pass:
 
 
 def is_plain(lstm: nn.LSTM) -> bool:
-    """Whether this is one layer, one direction, without projection: the kind that is known here.
+    """Whether this is one layer, one direction, without projection: the only kind supported here.
 
     >>> is_plain(nn.LSTM(3, 5)), is_plain(nn.LSTM(3, 5, bidirectional=True))
     (True, False)
@@ -61,7 +141,7 @@ def run(
 ) -> Pass:
     """Read each text from its first token to its last, or the other way; padding stands on the right."""
     if not is_plain(lstm):
-        raise ConfigError("only an LSTM of one layer and one direction without projection can be read here")
+        raise ConfigError("the LSTM fast path supports only one layer and one direction without projection")
     H, (B, L, _) = lstm.hidden_size, embedded.shape
     real = mask.t().contiguous()
     inputs, over = _input_gates(lstm, embedded)
@@ -84,52 +164,54 @@ def run(
 
 @torch.no_grad()
 def leave_one_out(
-    read: Pass, first: int, end: int, hidden: Float[Tensor, "V B L H"]
+    direction: Pass, first: int, end: int, hidden: Float[Tensor, "V B L H"]
 ) -> tuple[Float[Tensor, "V B H"], Float[Tensor, "V B H"]]:
     """States without token i, for i from `first` to `end`, written into `hidden`; and the state after the last token.
 
-    `hidden` arrives filled with the whole text's states, and what a deletion does not reach stays. What a variant has
-    at its own position i means nothing. A variant that no longer differs from the whole text by more than a few units
-    of rounding has forgotten its token, and is not followed further.
+    `hidden` must hold the full text's states; what a deletion does not change stays. A variant's value at its own
+    position i has no meaning. A variant that differs from the full text by no more than a few units of rounding has
+    converged and is not computed further.
     """
-    (L, B, H), V = read.before[0].shape, end - first
-    h, c = (state[first:end].clone() for state in read.before)
-    full = read.mask.all(1).tolist()
+    (L, B, H), V = direction.before[0].shape, end - first
+    h, c = (state[first:end].clone() for state in direction.before)
+    full = direction.mask.all(1).tolist()
     buffer = h.new_empty(V * B, 4 * H)
     low, high = 0, V
-    for count, j in enumerate(reversed(range(L)) if read.reverse else range(L)):
-        rows = slice(max(j + 1 - first, 0), high) if read.reverse else slice(low, min(j - first, V))
+    for count, j in enumerate(reversed(range(L)) if direction.reverse else range(L)):
+        rows = slice(max(j + 1 - first, 0), high) if direction.reverse else slice(low, min(j - first, V))
         v = rows.stop - rows.start
         if v <= 0:
             continue
-        gates = torch.mm(h[rows].view(v * B, H), read.over, out=buffer[: v * B]).view(v, B, 4 * H)
-        gates += read.inputs[j]
+        gates = torch.mm(h[rows].view(v * B, H), direction.over, out=buffer[: v * B]).view(v, B, 4 * H)
+        gates += direction.inputs[j]
         if full[j]:
             _step(gates, c[rows], h[rows])
         else:
-            here, cell = read.mask[j][:, None], c[rows].clone()
+            here, cell = direction.mask[j][:, None], c[rows].clone()
             new = _step(gates, cell, torch.empty_like(cell))
             h[rows], c[rows] = torch.where(here, new, h[rows]), torch.where(here, cell, c[rows])
         hidden[rows, :, j] = h[rows]
         if count % CHECK_EVERY == CHECK_EVERY - 1:
-            gone = _converged((h[rows], c[rows]), (read.after[0][j], read.after[1][j]), from_end=read.reverse)
-            forgotten = slice(high - gone, high) if read.reverse else slice(low, low + gone)
-            h[forgotten], c[forgotten] = read.last
-            low, high = (low, high - gone) if read.reverse else (low + gone, high)
+            gone = _converged(
+                (h[rows], c[rows]), (direction.after[0][j], direction.after[1][j]), from_end=direction.reverse
+            )
+            forgotten = slice(high - gone, high) if direction.reverse else slice(low, low + gone)
+            h[forgotten], c[forgotten] = direction.last
+            low, high = (low, high - gone) if direction.reverse else (low + gone, high)
     return h, c
 
 
 @torch.no_grad()
-def adjoint_norms(reads: list[Pass], start: Float[Tensor, "L B D"], first: int, end: int) -> Float[Tensor, "P B L"]:
+def adjoint_norms(passes: list[Pass], start: Float[Tensor, "L B D"], first: int, end: int) -> Float[Tensor, "P B L"]:
     """‖start_pᵀ ∂h_p/∂e_i‖₂ for p from `first` to `end` and every i: norms of vector-Jacobian products.
 
-    Adjoints below the smallest normal number count as 0, and are not followed further.
+    Adjoints below the smallest normal number count as 0 and are not computed further.
     """
     L, B, _ = start.shape
     norms = start.new_zeros(end - first, B, L)
-    at_own = start.new_zeros(end - first, B, reads[0].lstm.input_size)  # where both directions meet
-    for read, wanted in zip(reads, start.chunk(len(reads), dim=-1), strict=True):
-        for i, rows, gradient in _adjoints(read, wanted, first, end):
+    at_own = start.new_zeros(end - first, B, passes[0].lstm.input_size)  # where both directions meet
+    for direction, wanted in zip(passes, start.chunk(len(passes), dim=-1), strict=True):
+        for i, rows, gradient in _adjoints(direction, wanted, first, end):
             norms[rows, :, i] = torch.linalg.vector_norm(gradient, dim=-1)
             own = i - first
             if rows.start <= own < rows.stop:
@@ -140,26 +222,26 @@ def adjoint_norms(reads: list[Pass], start: Float[Tensor, "L B D"], first: int, 
 
 
 def _adjoints(
-    read: Pass, start: Float[Tensor, "L B H"], first: int, end: int
+    direction: Pass, start: Float[Tensor, "L B H"], first: int, end: int
 ) -> Iterator[tuple[int, slice, Float[Tensor, "P B E"]]]:
-    """(i, rows, ∂/∂e_i of those rows), from each state on against the direction it was read in.
+    """(i, rows, ∂/∂e_i of those rows), from each state backwards along its direction.
 
-    The gates' adjoints of several steps wait until there are enough for a fast product with W_ih.
+    The gates' adjoints of several steps are collected until there are enough rows for a fast product with W_ih.
     """
-    assert read.gates is not None
-    (L, B, H), P = read.before[0].shape, end - first
-    to_input, to_state = _weight(read.lstm, "weight_ih_l0"), _weight(read.lstm, "weight_hh_l0")
-    i_, f, g, o = read.gates.chunk(4, dim=-1)
-    tanh = torch.tanh(read.after[1])
+    assert direction.gates is not None
+    (L, B, H), P = direction.before[0].shape, end - first
+    to_input, to_state = _weight(direction.lstm, "weight_ih_l0"), _weight(direction.lstm, "weight_hh_l0")
+    i_, f, g, o = direction.gates.chunk(4, dim=-1)
+    tanh = torch.tanh(direction.after[1])
     # The gates' adjoints are those of c and h times these; part of h's goes through c.
-    by_c = torch.stack([g * i_ * (1 - i_), read.before[1] * f * (1 - f), i_ * (1 - g * g)], dim=2)
+    by_c = torch.stack([g * i_ * (1 - i_), direction.before[1] * f * (1 - f), i_ * (1 - g * g)], dim=2)
     by_h, c_of_h = tanh * o * (1 - o), o * (1 - tanh * tanh)
     dh, dc = start[first:end].clone(), torch.zeros_like(start[first:end])
-    waiting = dh.new_empty(max(P * B, ENOUGH), 4, H)
+    waiting = dh.new_empty(max(P * B, ROWS), 4, H)
     steps: list[tuple[int, slice]] = []
     used, low, high = 0, 0, P
-    for count, i in enumerate(range(first, L) if read.reverse else range(end - 1, -1, -1)):
-        rows = slice(low, min(i - first + 1, P)) if read.reverse else slice(max(i - first, 0), high)
+    for count, i in enumerate(range(first, L) if direction.reverse else range(end - 1, -1, -1)):
+        rows = slice(low, min(i - first + 1, P)) if direction.reverse else slice(max(i - first, 0), high)
         v = (rows.stop - rows.start) * B
         if v <= 0:
             break
@@ -175,8 +257,8 @@ def _adjoints(
         steps.append((i, rows))
         used += v
         if count % CHECK_EVERY == CHECK_EVERY - 1:
-            gone = _vanished(dh[rows], dc[rows], from_end=not read.reverse)
-            low, high = (low + gone, high) if read.reverse else (low, high - gone)
+            gone = _vanished(dh[rows], dc[rows], from_end=not direction.reverse)
+            low, high = (low + gone, high) if direction.reverse else (low, high - gone)
     yield from _split(steps, waiting[:used].flatten(1) @ to_input, B)
 
 
@@ -208,19 +290,19 @@ def _weight(lstm: nn.LSTM, name: str) -> Tensor:
 def _step(
     gates: Float[Tensor, "*rows G"], c: Float[Tensor, "*rows H"], h: Float[Tensor, "*rows H"]
 ) -> Float[Tensor, "*rows H"]:
-    """One token: the gates are activated, the cell updated and the new state written, all in place."""
+    """One token: activates the gates, updates the cell and writes the new state, all in place."""
     i, f, g, o = gates.sigmoid_().chunk(4, dim=-1)
     g.mul_(2).sub_(1)
     c.mul_(f).addcmul_(i, g)
     return torch.mul(c, 2, out=h).sigmoid_().mul_(2).sub_(1).mul_(o)
 
 
-def _converged(states: tuple[Tensor, Tensor], wholes: tuple[Tensor, Tensor], *, from_end: bool) -> int:
-    """How many variants, from the oldest on, differ from the whole text by rounding alone."""
+def _converged(states: tuple[Tensor, Tensor], full: tuple[Tensor, Tensor], *, from_end: bool) -> int:
+    """How many variants, from the oldest on, differ from the full text by rounding alone."""
     differs = torch.zeros(len(states[0]), dtype=torch.bool, device=states[0].device)
-    for state, whole in zip(states, wholes, strict=True):
-        tolerance = 4 * torch.finfo(state.dtype).eps * max(1.0, float(whole.abs().max()))
-        differs |= ~((state - whole).abs().amax((1, 2)) <= tolerance)  # NaN differs
+    for state, reference in zip(states, full, strict=True):
+        tolerance = 4 * torch.finfo(state.dtype).eps * max(1.0, float(reference.abs().max()))
+        differs |= ~((state - reference).abs().amax((1, 2)) <= tolerance)  # NaN differs
     return _run_of_false(differs, from_end)
 
 
@@ -230,5 +312,5 @@ def _vanished(dh: Tensor, dc: Tensor, *, from_end: bool) -> int:
 
 
 def _run_of_false(flags: Tensor, from_end: bool) -> int:
-    found = (flags.flip(0) if from_end else flags).nonzero()
-    return int(found[0]) if len(found) else len(flags)
+    true = (flags.flip(0) if from_end else flags).nonzero()
+    return int(true[0]) if len(true) else len(flags)

@@ -1,24 +1,38 @@
-"""Any `nn.Module` as an audit sees it, from two functions: one that embeds, and one that does the rest."""
+"""Networks of `nn.Module`s: any module by two functions; our classifiers and translators by their parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.attribution.interface import Change, Network, Output, Passage, Query
+from heedful.attribution.interface import (
+    Change,
+    LSTMLayer,
+    ModelParts,
+    Network,
+    Output,
+    Passage,
+    Query,
+    States,
+)
 from heedful.errors import ConfigError, DataError
+from heedful.models.adversary import probabilities
+from heedful.models.classifier import AttentionClassifier
+from heedful.models.encoders import Encoder, LSTMEncoder
+from heedful.models.projections import project
+from heedful.models.translator import Translator
 
-Special = tuple[str, int]  # a word that every text gets, and its number
+SpecialWord = tuple[str, int]  # a word that is added to every text, and its number
 
 
 class ModuleNetwork:
     """A classifier made of `modules`, by its functions `embed(pieces)` and `run(embedded, change)`.
 
-    `run` gives an `Output`; where `can_change`, it uses `change(layer, α)` in place of each layer's α, unless `change`
-    is None. `fresh(seed)` makes the same network with random parameters, where there is a way.
+    `run` returns an `Output`. Where `can_change` is true, it uses `change(layer, α)` in place of each layer's α, unless
+    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible.
 
-    >>> import torch
     >>> table, output = nn.Embedding(9, 4), nn.Linear(4, 2)
     >>> def run(embedded, change):
     ...     alpha = embedded[..., 0].softmax(-1)[:, None, None]
@@ -29,6 +43,8 @@ class ModuleNetwork:
     >>> network.run(network.embed(torch.tensor([[1, 2, 3]]))).probabilities.shape
     torch.Size([1, 2])
     """
+
+    parts: ModelParts | None = None
 
     def __init__(
         self,
@@ -43,33 +59,159 @@ class ModuleNetwork:
         fresh: Callable[[int], "Network | None"] = lambda seed: None,
     ) -> None:
         if layers < 1 or heads < 1:
-            raise ConfigError(f"the network has {layers} layers of {heads} heads; an audit needs one of each")
+            raise ConfigError(f"the network has {layers} layers of {heads} heads; it needs at least one of each")
         self.modules, self.query = tuple(modules), query
         self.layers, self.heads, self.can_change = layers, heads, can_change
         self._embed, self._run, self._fresh = embed, run, fresh
 
     def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """What the function `embed` makes of pieces."""
+        """The result of the function `embed`."""
         return self._embed(pieces)
 
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
     ) -> Output:
-        """What the function `run` makes of embeddings."""
-        if before is not None:
-            raise DataError("this network is a classifier; its passages can have no output `before`")
+        """The result of the function `run`."""
+        _refuse_output(before)
         return self._run(embedded, change)
 
     def randomised(self, seed: int) -> "Network | None":
-        """What `fresh` makes of a seed."""
+        """The result of the function `fresh`."""
         return self._fresh(seed)
+
+
+class OpenNetwork:
+    """A network with one layer of attention, given by its parts. cache: whether to keep the last encoded texts.
+
+    >>> parts = ModelParts(
+    ...     encode=lambda embedded, mask, before: States(embedded),
+    ...     score=lambda states: states.hidden[..., 0],
+    ...     project=lambda scores, mask: scores.masked_fill(~mask, -torch.inf).softmax(-1)[:, None, None],
+    ...     read=lambda states, alpha: (alpha[:, 0] @ states.hidden)[:, 0].softmax(-1),
+    ... )
+    >>> table = nn.Embedding(9, 4)
+    >>> network = OpenNetwork(table, table, parts)
+    >>> network.run(network.embed(torch.tensor([[1, 2, 3]]))).probabilities.shape
+    torch.Size([1, 4])
+    """
+
+    layers = 1
+    can_change = True
+
+    def __init__(
+        self,
+        model: nn.Module,
+        embed: Callable[[Tensor], Tensor],
+        parts: ModelParts,
+        *,
+        heads: int = 1,
+        query: Query = "only",
+        fresh: Callable[[int], "Network | None"] = lambda seed: None,
+        cache: bool = False,
+    ) -> None:
+        self.modules: tuple[nn.Module, ...] = (model,)
+        self.parts: ModelParts | None = parts
+        self.heads, self.query = heads, query
+        self._embed, self._fresh, self._encode = embed, fresh, parts.encode
+        self._encode_again = _EncodingCache(model, parts).encode if cache else parts.encode
+
+    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+        """The result of the function `embed`."""
+        return self._embed(pieces)
+
+    def run(
+        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
+    ) -> Output:
+        """Run on B inputs of one length; another attention replaces α, the encoder's states stay the same."""
+        assert self.parts is not None
+        mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
+        encode = self._encode if change is None else self._encode_again
+        return self.parts.output(encode(embedded, mask, before), mask, change)
+
+    def randomised(self, seed: int) -> "Network | None":
+        """The result of the function `fresh`."""
+        return self._fresh(seed)
+
+
+def classifier_network(model: AttentionClassifier) -> OpenNetwork:
+    """An attention classifier as a network; two classes have two probabilities.
+
+    >>> from heedful.config import ModelConfig
+    >>> model = AttentionClassifier(ModelConfig(embedding=3, hidden=2), vocabulary=7, classes=2)
+    >>> network = classifier_network(model.eval())
+    >>> output = network.run(network.embed(torch.tensor([[4, 5, 6]])))
+    >>> output.probabilities.shape, output.attention[0].shape, output.hidden[0].shape
+    (torch.Size([1, 2]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 4]))
+    """
+    name = "uniform" if model.mode == "uniform" else model.config.projection
+
+    def encode(embedded: Tensor, mask: Tensor, before: Tensor | None) -> States:
+        _refuse_output(before)
+        return States(model.encoder(model.dropout(embedded), mask)[0])
+
+    def fresh(seed: int) -> Network:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            other = AttentionClassifier(model.config, model.embedding.num_embeddings, model.classes, model.mode)
+        return classifier_network(other.to(model.output.weight).eval())
+
+    parts = ModelParts(
+        encode,
+        score=lambda states: model.scorer(states.hidden),
+        project=lambda scores, mask: project(name, scores, mask, model.config.projection_parameter)[:, None, None],
+        read=lambda states, alpha: probabilities(model.from_attention(alpha[:, 0, 0], states.hidden)),
+        lstm=_lstm_layer(model.encoder, lambda hidden, last, before: States(hidden)),
+    )
+    return OpenNetwork(model, model.embedding, parts, fresh=fresh, cache=True)
+
+
+def translator_network(model: Translator) -> OpenNetwork:
+    """A translator as a network: probabilities of the next output piece, given those before it.
+
+    The decoder's state is part of what is encoded: deleting a source piece changes the state it starts from.
+
+    >>> from heedful.config import TranslatorConfig
+    >>> network = translator_network(Translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7).eval())
+    >>> output = network.run(network.embed(torch.tensor([[4, 5, 6]])), torch.tensor([[2]]))
+    >>> output.probabilities.shape, output.attention[0].shape, output.hidden[0].shape
+    (torch.Size([1, 7]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 2]))
+    """
+    name = "uniform" if model.mode == "uniform" else "softmax"
+
+    def decode(hidden: Tensor, start: tuple[Tensor, Tensor], before: Tensor | None) -> States:
+        if before is None:
+            raise DataError("a translator predicts an output word; the passage has no output pieces before it")
+        return States(hidden, (model.decoder(model.embedding(before), start)[0][:, -1:],))
+
+    def finish(hidden: Tensor, last: Sequence[tuple[Tensor, Tensor]], before: Tensor | None) -> States:
+        h, c = (torch.stack(parts).mean(0, keepdim=True) for parts in zip(*last, strict=True))
+        return decode(model.bridge(hidden), (h, c), before)
+
+    def read(states: States, alpha: Tensor) -> Tensor:
+        context = torch.einsum("bhtl,bld->btd", alpha, states.hidden)
+        return model.read(context[:, 0], states.aside[0][:, 0]).softmax(-1)
+
+    def fresh(seed: int) -> Network:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            other = Translator(model.config, model.embedding.num_embeddings, model.mode)
+        return translator_network(other.to(model.embedding.weight).eval())
+
+    parts = ModelParts(
+        encode=lambda embedded, mask, before: decode(*model.encode(embedded, mask), before),
+        score=lambda states: model.scorer(states.aside[0], states.hidden),
+        project=lambda scores, mask: project(name, scores, mask[:, None, None].expand_as(scores)),
+        read=read,
+        lstm=_lstm_layer(model.encoder, finish),
+    )
+    return OpenNetwork(model, model.embedding, parts, heads=model.config.heads, query="last", fresh=fresh)
 
 
 @dataclass(frozen=True)
 class WordReader:
-    """One piece per word, by its number in a vocabulary; `first` and `last` are added to every text.
+    """A reader with one piece per word, by its number in a vocabulary; `first` and `last` are added to every text.
 
-    unknown: the number of words that are not in the vocabulary; left out, they are an error. longest: texts with more
+    unknown: the number of words that are not in the vocabulary; without it they are an error. longest: texts with more
     words are cut.
 
     >>> reader = WordReader({"good": 1, "film": 2}, ("bad", "good"), unknown=0, last=("<eos>", 3))
@@ -81,12 +223,12 @@ class WordReader:
     labels: tuple[str, ...]
     unknown: int | None = None
     split: Callable[[str], Sequence[str]] = str.split
-    first: Special | None = None
-    last: Special | None = None
+    first: SpecialWord | None = None
+    last: SpecialWord | None = None
     longest: int | None = None
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """A text of the data as a passage."""
+        """The passage of a text."""
         words = self.split(text)
         kept = words[: self.longest]
         before = (self.first,) if self.first else ()
@@ -104,7 +246,44 @@ class WordReader:
         )
 
     def _number(self, word: str, text: int) -> int:
-        found = self.vocabulary.get(word, self.unknown)
-        if found is None:
-            raise DataError(f"text {text}: {word!r} is not in the vocabulary; give the number of unknown words")
-        return found
+        number = self.vocabulary.get(word, self.unknown)
+        if number is None:
+            raise DataError(f"text {text}: {word!r} is not in the vocabulary; pass `unknown`, the number of such words")
+        return number
+
+
+class _EncodingCache:
+    """The states of the last batch of texts: these are often run again, each time with another attention."""
+
+    def __init__(self, model: nn.Module, parts: ModelParts) -> None:
+        self.model, self.parts = model, parts
+        self.last: tuple[list[int], Tensor, States] | None = None
+
+    def encode(self, embedded: Tensor, mask: Tensor, before: Tensor | None) -> States:
+        """As `ModelParts.encode` for texts without padding. Equal texts are encoded once."""
+        if embedded.requires_grad or self.model.training:
+            return self.parts.encode(embedded, mask, before)
+        texts, which = torch.unique(embedded, dim=0, return_inverse=True)
+        versions = [parameter._version for parameter in self.model.parameters()]
+        if self.last is None or self.last[0] != versions or not torch.equal(self.last[1], texts):
+            with torch.no_grad():
+                self.last = versions, texts, self.parts.encode(texts, mask[: len(texts)], None)
+        return self.last[2].rows(which)
+
+
+def _refuse_output(before: Tensor | None) -> None:
+    if before is not None:
+        raise DataError("this network is a classifier; its passages can have no output `before`")
+
+
+def _lstm_layer(
+    encoder: Encoder, finish: Callable[[Tensor, Sequence[tuple[Tensor, Tensor]], Tensor | None], States]
+) -> LSTMLayer | None:
+    """For the fast path; None unless the encoder is one LSTM layer."""
+    if not isinstance(encoder, LSTMEncoder) or len(encoder.forwards) > 1:
+        return None
+    forward = encoder.forwards[0]
+    backward = encoder.backwards[0] if len(encoder.backwards) else None
+    assert isinstance(forward, nn.LSTM)
+    assert backward is None or isinstance(backward, nn.LSTM)
+    return LSTMLayer(forward, backward, finish)

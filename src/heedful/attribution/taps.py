@@ -1,7 +1,7 @@
-"""Attention intercepted, whatever the architecture: every softmax of four axes is seen, and another can take its place.
+"""Interception of attention and hidden states in any architecture, by a `TorchFunctionMode`.
 
-Nothing is patched: the tap is a mode of torch's, and closed when its `with` block ends. Which softmax belongs to which
-layer is found out by comparing them with the attention that a model returns (`find_taps`).
+Every softmax with four axes can be recorded and replaced. Nothing is patched: the mode ends with its `with` block.
+`find_taps` finds which softmax belongs to which layer by comparing them with the attention that a model returns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ SOFTMAX = {F.softmax, torch.softmax, torch.special.softmax, Tensor.softmax}
 
 
 class Results(TorchFunctionMode):
-    """While it is entered, `seen` is given what every function of torch's returns, and says what is to stand there.
+    """While entered, the result of every torch function is replaced by what `replace` makes of it.
 
-    change: what some results become, by their number; `count` is how many came.
+    change: the replacement of some results, by their number; `count` counts those results.
     """
 
     def __init__(self, change: Callable[[int, Tensor], Tensor]) -> None:
@@ -40,15 +40,15 @@ class Results(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Called by torch in place of each of its functions."""
-        return self.seen(func, func(*args, **(kwargs or {})))
+        return self.replace(func, func(*args, **(kwargs or {})))
 
-    def seen(self, func: Callable[..., Any], result: Any) -> Any:
-        """What is to stand in the place of a result: itself, unless a kind of tap says otherwise."""
+    def replace(self, func: Callable[..., Any], result: Any) -> Any:
+        """The replacement of a result: the result itself, unless a subclass says otherwise."""
         return result
 
 
 class Tap(Results):
-    """While it is entered, the k-th softmax of four axes is what `change(k, α)` makes of it; `count` is how many came.
+    """While entered, the k-th softmax with four axes is replaced by `change(k, α)`; `count` counts them.
 
     >>> scores = torch.zeros(1, 1, 2, 4)
     >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
@@ -56,42 +56,42 @@ class Tap(Results):
     (tensor([0., 1., 0., 0.]), 1, 1)
     """
 
-    def seen(self, func: Callable[..., Any], result: Any) -> Any:
-        """Only softmaxes of four axes are attention."""
+    def replace(self, func: Callable[..., Any], result: Any) -> Any:
+        """Only softmaxes with four axes can be attention."""
         if func not in SOFTMAX or result.ndim != 4:
             return result
         changed = self.change(self.count, result)
         self.count += 1
         if changed.shape != result.shape:
             raise DataError(
-                f"an attention of shape {tuple(changed.shape)} cannot stand in for one of {tuple(result.shape)}"
+                f"attention of shape {tuple(changed.shape)} cannot replace attention of shape {tuple(result.shape)}"
             )
         return changed.to(result)
 
 
 @dataclass(frozen=True)
 class Taps:
-    """Where a model makes its attention: `layer` of each softmax that is one, and how many softmaxes there are."""
+    """Where a model computes its attention: the layer of each softmax that is attention, and the count of all."""
 
     layer: Mapping[int, int]
     count: int
 
     def run(self, forward: Callable[[], Any], change: Change) -> Any:
-        """`forward()` with what `change(layer, α)` gives in place of every layer's attention."""
+        """`forward()` with every layer's attention replaced by `change(layer, α)`."""
         with Tap(lambda k, alpha: change(self.layer[k], alpha) if k in self.layer else alpha) as tap:
             result = forward()
         if tap.count != self.count:
             raise DataError(
-                f"the model made {tap.count} attentions of this input, but {self.count} of a shorter one; "
-                "it cannot be said which of them to change"
+                f"the model computed {tap.count} softmaxes for this input, but {self.count} for a shorter one; "
+                "it is unknown which of them to replace"
             )
         return result
 
 
 def find_taps(attention: Callable[[], Attention]) -> Taps | None:
-    """Which softmax is which layer's attention, or None if that cannot be told or another put there is not returned.
+    """Which softmax is which layer's attention; None if that is unknown, or if a replacement has no effect.
 
-    attention: calls the model and gives what it says its attention was; called twice.
+    attention: calls the model and returns its attention; called twice.
 
     >>> scores = torch.arange(8.0).view(1, 1, 2, 4)
     >>> find_taps(lambda: ((2 * scores).softmax(-1), scores.softmax(-1))).layer
@@ -117,7 +117,7 @@ def find_taps(attention: Callable[[], Attention]) -> Taps | None:
 
 
 def _matched(seen: Sequence[Tensor], returned: Attention) -> dict[int, int] | None:
-    """The layers in order, each the first softmax after the one before it that has the layer's values."""
+    """The layers in order; each is the first softmax with its values after that of the layer before."""
     layer: dict[int, int] = {}
     for k, alpha in enumerate(seen):
         if len(layer) < len(returned) and torch.equal(alpha, returned[len(layer)]):
@@ -127,19 +127,19 @@ def _matched(seen: Sequence[Tensor], returned: Attention) -> dict[int, int] | No
 
 Embedded = Float[Tensor, "B L E"]
 States = Float[Tensor, "B L D"]
-THE_INPUT = -1  # the place of states that are the embeddings themselves
+THE_INPUT = -1  # the number of states that are the embeddings themselves
 
 
 class StateTap(Results):
-    """While entered, the k-th result of three axes is what `change(k, result)` makes of it; `count` is how many came.
+    """While entered, the k-th result with three axes is replaced by `change(k, result)`; `count` counts them.
 
     >>> with StateTap(lambda k, result: 0 * result) as tap:
     ...     (torch.ones(1, 2, 3) + 1).sum().item(), tap.count
     (0.0, 2)
     """
 
-    def seen(self, func: Callable[..., Any], result: Any) -> Any:
-        """Every tensor of a result is looked at."""
+    def replace(self, func: Callable[..., Any], result: Any) -> Any:
+        """A result may be a tuple of tensors."""
         return tuple(map(self._changed, result)) if type(result) is tuple else self._changed(result)
 
     def _changed(self, result: Any) -> Any:
@@ -151,9 +151,9 @@ class StateTap(Results):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a network makes the states that a layer reads: `states` are its own, `number` says which result they are.
+    """Where a network computes the states that a layer reads: `states` are its own, `number` is that of the result.
 
-    count: how many results there are.
+    count: how many results with three axes there are.
     """
 
     states: States
@@ -161,7 +161,7 @@ class Place:
     count: int
 
     def put(self, run: Callable[[Embedded], Any], embedded: Embedded, states: States) -> Any:
-        """`run(embedded)` with other states in the place of its own."""
+        """`run(embedded)` with its states replaced."""
         if self.number == THE_INPUT:
             return run(states)
 
@@ -170,22 +170,22 @@ class Place:
                 return result
             if result.shape != states.shape:
                 raise DataError(
-                    f"states of shape {tuple(states.shape)} cannot stand in for those of {tuple(result.shape)}"
+                    f"states of shape {tuple(states.shape)} cannot replace states of shape {tuple(result.shape)}"
                 )
             return states
 
         with StateTap(change) as tap:
-            found = run(embedded)
+            output = run(embedded)
         if tap.count != self.count:
             raise DataError(
-                f"the model took {tap.count} steps over this input, but {self.count} before; it cannot be said which "
-                "of them makes a layer's states"
+                f"the model took {tap.count} steps for this input, but {self.count} before; it is unknown which of "
+                "them computes a layer's states"
             )
-        return found
+        return output
 
 
 def find_states(read: Callable[[Embedded], States], embedded: Embedded) -> Place | None:
-    """Where the states are made that `read(embedded)` returns, or None if others put there are not returned.
+    """Where the states are computed that `read(embedded)` returns; None if a replacement has no effect.
 
     >>> place = find_states(lambda e: (e + 1).tanh(), torch.zeros(1, 2, 3))
     >>> place.number, place.count

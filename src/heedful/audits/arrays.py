@@ -1,4 +1,4 @@
-"""An audit of what has already been computed: attention and importances as plain arrays, and no model to ask."""
+"""Audit of arrays: attention and importances that were computed elsewhere, without a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heedful.attribution.attention_maps import attention_maps, layer_name, shares
-from heedful.attribution.forward import Importance
-from heedful.attribution.interface import Passage
-from heedful.attribution.model_queries import Numbers
+from heedful.attribution.attention_maps import Importance, attention_maps, layer_name, shares
+from heedful.attribution.interface import Numbers, Passage
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Weights
 from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.audits.verdict import judge
@@ -29,12 +27,12 @@ def audit_arrays(
     words: Sequence[Sequence[str]] | None = None,
     settings: AuditSettings | None = None,
 ) -> AuditResult:
-    """Entropies of attention, and how it agrees with importances; questions that need a model stay unclear.
+    """Entropy of attention and its agreement with importances; questions that need a model stay unclear.
 
     attention: one array per text, (words,), (heads, words) or (layers, heads, words). importances: by name, one value
-    per word of each text, of any sign and scale. predictions: probabilities (texts, labels). hidden: what is attended
-    to, (words, width) per text, or (layers, words, width); each layer then has a second map, α ‖h‖, which counts how
-    much of a state there is to attend to.
+    per word of each text, of any sign and scale. predictions: probabilities (texts, labels). hidden: the states that
+    attention reads, (words, width) per text, or (layers, words, width); each layer then has a second map, α ‖h‖, which
+    accounts for the size of the states.
 
     >>> attention, deletion = [[0.1, 0.7, 0.2], [0.6, 0.4]], [[0.0, 0.5, 0.1], [0.3, 0.1]]
     >>> result = audit_arrays(attention, {"leave one out": deletion})
@@ -46,7 +44,7 @@ def audit_arrays(
     shapes = {alpha.shape[:2] for alpha in alphas}
     if len(shapes) != 1:
         raise DataError(
-            f"attention has (layers, heads) of {sorted(shapes)}; all texts need the same, and there must be one"
+            f"attention has (layers, heads) of {sorted(shapes)}; give at least one text, and the same for all texts"
         )
     passages = [_passage(i, alpha.shape[2], words) for i, alpha in enumerate(alphas)]
     maps = attention_maps(passages, alphas, [None] * len(alphas))
@@ -57,11 +55,16 @@ def audit_arrays(
     headline = settings.headline or layer_name(layers - 1)
     if headline not in maps:
         raise DataError(f"there is no map {headline!r}; there are {', '.join(maps)}")
-    found = orders(maps, inputs)
+    compared = orders(maps, inputs)
     lengths = np.array([len(passage.words) for passage in passages])
-    nothing = np.zeros_like(lengths)
     table = ScoreTable(
-        np.arange(len(passages)), lengths, nothing, found.numbers, found.important, settings.seed, settings.resamples
+        text=np.arange(len(passages)),
+        words=lengths,
+        position=np.zeros_like(lengths),
+        numbers=compared.numbers,
+        important=compared.important,
+        seed=settings.seed,
+        resamples=settings.resamples,
     )
     outputs, counts = _predicted(predictions, len(passages))
     measured, differ, guessed = scores(table), contrasts(table, headline), chance(table)
@@ -97,19 +100,19 @@ def audit_arrays(
 
 
 def _array(values: Any) -> Numbers:
-    """Doubles of anything array-like; a tensor may be on any device and need gradients."""
+    """Anything array-like as doubles; a tensor may be on any device and require gradients."""
     plain = values.detach().cpu().double() if hasattr(values, "detach") else values
     return np.asarray(plain, dtype=np.float64)
 
 
-def _layers(what: str, i: int, values: ArrayLike) -> Numbers:
+def _layers(name: str, i: int, values: ArrayLike) -> Numbers:
     array = _array(values)
     if not 1 <= array.ndim <= 3 or array.size == 0:
         raise DataError(
-            f"text {i}: {what} has shape {array.shape}; it must be (words,), (heads, words) or (layers, heads, words)"
+            f"text {i}: {name} has shape {array.shape}; it must be (words,), (heads, words) or (layers, heads, words)"
         )
     if not np.isfinite(array).all() or (array < 0).any():
-        raise DataError(f"text {i}: {what} has values that are negative or not numbers")
+        raise DataError(f"text {i}: {name} has values that are negative or not numbers")
     return array.reshape((1,) * (3 - array.ndim) + array.shape)
 
 
@@ -136,7 +139,7 @@ def _weighted(
     states = [_array(state) for state in hidden]
     norms = [np.linalg.norm(state if state.ndim == 3 else state[None], axis=-1) for state in states]
     if [norm.shape[-1] for norm in norms] != [alpha.shape[2] for alpha in alphas]:
-        raise DataError("hidden states and attention are of texts of other lengths")
+        raise DataError("hidden states and attention differ in the lengths of texts")
     products = [alpha.mean(1) * norm for alpha, norm in zip(alphas, norms, strict=True)]
     return {
         layer_name(layer) + NORM: shares(passages, [product[layer] for product in products])
@@ -147,7 +150,7 @@ def _weighted(
 def _predicted(
     predictions: ArrayLike | None, texts: int
 ) -> tuple[list[tuple[str, None, float]], tuple[LabelCount, ...]]:
-    """What was predicted for each text, and how often each label was; labels have numbers for names."""
+    """The prediction for each text, and the count of each label; labels are named by their numbers."""
     if predictions is None:
         return [("", None, float("nan"))] * texts, ()
     table = _array(predictions)

@@ -1,28 +1,41 @@
-"""An audit from beginning to end: passages are measured in chunks, the numbers become estimates and a verdict."""
+"""Audit of a model's attention: measures passages in chunks, then computes estimates and a verdict."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from heedful.attribution.attention_maps import asked, attention_maps, head_of, is_head, layer_name, layer_of
-from heedful.attribution.erasure import averaged, erasures, random_orders
-from heedful.attribution.forward import Importance
-from heedful.attribution.integrated_gradients import can_integrate, why_not
-from heedful.attribution.interface import Network, Passage
-from heedful.attribution.interventions import adversarial_divergence, movements
-from heedful.attribution.model_queries import Numbers, Reading, Subject
-from heedful.attribution.word_importance import Importances, importances
-from heedful.audits.alignment import alignment_errors, output_words
-from heedful.audits.rationales import Rationales, marked_percent, plausibility, rationale_of
+from heedful.attribution.attention_maps import (
+    Importance,
+    Reading,
+    attention_maps,
+    head_of,
+    is_head,
+    layer_name,
+    layer_of,
+    read_attention,
+)
+from heedful.attribution.erasure import average_random_orders, erasures, random_orders
+from heedful.attribution.gradients import can_integrate, captum_missing
+from heedful.attribution.interface import Network, Numbers, Passage, Subject
+from heedful.attribution.interventions import adversarial_divergence, prediction_changes
+from heedful.audits.human_labels import (
+    Rationales,
+    alignment_errors,
+    marked_percent,
+    output_words,
+    plausibility,
+    rationale_of,
+)
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
-from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
+from heedful.audits.scores import Importances, ScoreTable, chance, contrasts, importances, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.data.alignments import Alignment
@@ -34,12 +47,88 @@ from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
+FORMAT = 3  # of the cached parts
+
+
+def run_audit(
+    subject: Subject,
+    passages: Sequence[Passage],
+    *,
+    out: Path | str,
+    settings: AuditSettings | None = None,
+    rationales: Rationales | None = None,
+    links: Mapping[int, Alignment] | None = None,
+    model: str = "",
+    data: str = "",
+    command: str | None = None,
+    on_progress: OnProgress = lambda line: None,
+) -> AuditResult:
+    """Audit a model's attention on some passages; the model is left as it was found.
+
+    out: the folder of `result.json`, `manifest.json` and `parts/`, from which an interrupted audit resumes. rationales:
+    by text number, which of its words (without special ones) people marked. links: by text number, its gold alignment
+    (source word, output word), where the passages of a text are its output words in order. model, data: their names.
+    command: for the manifest.
+    """
+    settings, out, clock = settings or AuditSettings(), Path(out), RunClock("audit", command)
+    explainable = [passage for passage in passages if passage.pieces and passage.explained().any()]
+    if not explainable:
+        raise DataError(f"none of {len(passages)} passages has a word to explain")
+    left_out = () if can_integrate() or not settings.integrated_steps else (captum_missing(),)
+    for sentence in left_out:
+        on_progress({"model": "audit", "notice": sentence})
+    drawn = _sample(explainable, settings)
+    measurements = _measurements(subject, drawn, settings, rationales)
+    flagged = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
+    ordered = sorted(flagged, key=lambda pair: _size(pair[0]), reverse=True)  # too little memory shows at once
+    with directory_lock(out):
+        clock.begin(out)
+        parts = measured(
+            out / "parts",
+            [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
+            lambda chunk: measurements.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
+            key=_key(measurements),
+            on_progress=on_progress,
+        )
+        read = [passage for passage, _ in ordered]
+        table = _table(parts, read, settings)
+        errors: tuple[Score, ...] = ()
+        if links is not None:
+            errors = alignment_errors(read, table.numbers, links, output_words(explainable), settings)
+        result = replace(
+            _result(measurements, read, parts, table, errors),
+            model=model,
+            data=data,
+            wordless=len(passages) - len(explainable),
+            left_out=left_out,
+        )
+        clock.finish(out, result)
+    return result
+
+
+def free_folder(out: Path | str) -> Path:
+    """The folder for an audit: new, or that of an earlier audit; an error if it holds something else.
+
+    >>> free_folder("runs/audit-mine").name
+    'audit-mine'
+    """
+    folder = Path(out)
+    if valid_path(folder).exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; an audit needs a folder")
+    other = "a model" if (folder / "config.json").exists() else None
+    with suppress(DamagedError):  # an audit then starts again
+        if (folder / MANIFEST).exists() and (kind := run_kind(folder)) != "audit":
+            other = KIND_NAMES[kind]
+    if other is not None:
+        raise ConfigError(f"{folder} holds {other}; choose another folder for the audit")
+    return folder
+
 
 @dataclass(frozen=True)
 class MeasuredPart:
-    """Some passages, measured: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
+    """Measurements of some passages: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
 
-    important: see `Orders`. outputs: what was asked about, by name; predicted: the model's own answer.
+    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions.
     """
 
     numbers: dict[str, Numbers]
@@ -51,52 +140,52 @@ class MeasuredPart:
 
 @dataclass(frozen=True)
 class Measurements:
-    """Who is asked what: the model, a random one of the same shape, and what is known beside them."""
+    """What is measured: the model, a random model of the same shape, and the rationales of people, if any."""
 
     subject: Subject
-    frozen: Subject | None
+    random: Subject | None
     settings: AuditSettings
     rationales: Rationales | None = None
     percent: int | None = None
 
     @property
     def headline(self) -> str:
-        """The map that a reader is shown."""
+        """The name of the map that the verdict is about."""
         return self.settings.headline or layer_name(self.subject.network.layers - 1)
 
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
-        """Ask everything about some passages; of those that `examples` names, keep words and weights."""
-        settings, decided = self.settings, self.subject.decide(passages)
-        reading, maps = _read(self.subject, decided, settings)
+        """Measure some passages; where `examples` is true, keep words and weights."""
+        settings, targeted = self.settings, self.subject.with_targets(passages)
+        reading, maps = _read(self.subject, targeted, settings)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
-        important = _important(self.subject, decided, settings, layer_of(self.headline))
-        predicted = [self.subject.name_of(int(best)) for best in reading.probabilities.argmax(1)]
-        found = orders(maps, important.inputs, important.hidden)
+        important = _important(self.subject, targeted, settings, layer_of(self.headline))
+        predicted = [self.subject.output_name(int(best)) for best in reading.probabilities.argmax(1)]
+        compared = orders(maps, important.inputs, important.hidden)
         shown = {self.headline: maps[self.headline], **important.inputs}
-        numbers = _facts(decided, reading, predicted) | found.numbers | self._ranked(decided, shown)
+        numbers = _facts(targeted, reading, predicted) | compared.numbers | self._ranked(targeted, shown)
         if self.subject.network.can_change:
-            numbers |= movements(self.subject, decided, reading.probabilities, settings.seed)
-            numbers |= self._adversary(decided)
-        if self.frozen is not None:
-            numbers |= _of_random(self.frozen, passages, settings, self.headline)
-        kept = [i for i, wanted in enumerate(examples) if wanted]
+            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed)
+            numbers |= self._adversary(targeted)
+        if self.random is not None:
+            numbers |= _of_random(self.random, passages, settings, self.headline)
+        kept = [i for i, is_kept in enumerate(examples) if is_kept]
         return MeasuredPart(
             numbers,
-            found.important,
-            [passage.output for passage in decided],
+            compared.important,
+            [passage.output for passage in targeted],
             predicted,
-            [self._example(decided[i], i, shown, numbers["probability"][i]) for i in kept],
+            [self._example(targeted[i], i, shown, numbers["probability"][i]) for i in kept],
         )
 
     def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
-        """Erasure and rationales: what orders of the words, special ones apart, are good for."""
+        """Erasure and plausibility of the rankings of words, without the special ones."""
         rankings = {name: _plain(passages, rows, self.settings.include_special) for name, rows in shown.items()}
         rankings |= random_orders(passages, self.settings.seed, self.settings.random_orders)
-        found = erasures(self.subject, passages, rankings)
+        result = erasures(self.subject, passages, rankings)
         if self.rationales is not None and self.percent is not None:
-            found |= plausibility(passages, rankings, self.rationales, self.percent)
-        return averaged(found)
+            result |= plausibility(passages, rankings, self.rationales, self.percent)
+        return average_random_orders(result)
 
     def _adversary(self, passages: Sequence[Passage]) -> dict[str, Numbers]:
         layer = layer_of(self.headline)
@@ -114,12 +203,12 @@ class Measurements:
         return {f"adversary/{self.headline}": divergence}
 
     def _example(self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float) -> AuditExample:
-        told = asked(passage, include_special=self.settings.include_special)
+        explained = passage.explained(include_special=self.settings.include_special)
         marked = None if self.rationales is None else rationale_of(passage, self.rationales)
         weights = {name: tuple(rows[i].tolist()) for name, rows in shown.items()}
         return AuditExample(
             passage.text,
-            tuple(word for word, wanted in zip(passage.words, told, strict=True) if wanted),
+            tuple(compress(passage.words, explained)),
             passage.output,
             passage.label,
             float(probability),
@@ -133,7 +222,7 @@ def _read(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings
 ) -> tuple[Reading, dict[str, Importance]]:
     """Probabilities, and every map of attention by its name."""
-    reading = subject.read(passages)
+    reading = read_attention(subject, passages)
     special = settings.include_special
     return reading, attention_maps(passages, reading.attention, reading.rollout, include_special=special)
 
@@ -146,17 +235,17 @@ def _important(
 
 
 def _of_random(
-    frozen: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
+    random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
 ) -> dict[str, Numbers]:
-    """`random tau/<map>/<importance>`: of a model that has learned nothing, about its own predictions."""
-    decided = frozen.decide(passages)
-    _, maps = _read(frozen, decided, settings)
-    important = _important(frozen, decided, settings)
+    """`random tau/<map>/<importance>`: of an untrained model, for its own predictions."""
+    targeted = random.with_targets(passages)
+    _, maps = _read(random, targeted, settings)
+    important = _important(random, targeted, settings)
     shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
-    found = orders(shown, important.inputs, important.hidden)
+    compared = orders(shown, important.inputs, important.hidden)
     return {
         f"random {name}": v
-        for name, v in found.numbers.items()
+        for name, v in compared.numbers.items()
         if name.startswith("tau/") and name.split("/")[1] in maps
     }
 
@@ -170,15 +259,12 @@ def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[st
 
 
 def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool) -> list[Numbers]:
-    """Rows of the words asked about, without the special ones."""
+    """Rows of the explained words, without the special ones."""
     result = []
     for i, passage in enumerate(passages):
-        told = asked(passage, include_special=include_special)
-        result.append(np.asarray(rows[i][asked(passage)[told]], dtype=np.float64))
+        explained = passage.explained(include_special=include_special)
+        result.append(np.asarray(rows[i][passage.explained()[explained]], dtype=np.float64))
     return result
-
-
-FORMAT = 3  # of the cached parts
 
 
 def measured(
@@ -191,7 +277,7 @@ def measured(
 ) -> list[MeasuredPart]:
     """`measure` of every chunk; those that are cached in `folder` are read.
 
-    key: everything that decides the answer beside the chunk itself; with the chunk it names the file. Progress counts
+    key: everything besides the chunk that the result depends on; with the chunk it names the file. Progress counts
     passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
     cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
@@ -248,125 +334,48 @@ def _part(plain: Mapping[str, Any]) -> MeasuredPart:
     )
 
 
-__all__ = ["AuditSettings", "run_audit"]
-
-
-def run_audit(
-    subject: Subject,
-    passages: Sequence[Passage],
-    *,
-    out: Path | str,
-    settings: AuditSettings | None = None,
-    rationales: Rationales | None = None,
-    links: Mapping[int, Alignment] | None = None,
-    model: str = "",
-    data: str = "",
-    command: str | None = None,
-    on_progress: OnProgress = lambda line: None,
-) -> AuditResult:
-    """Audit a model's attention on some passages; the model is left as it was found.
-
-    out: a folder for `result.json`, `manifest.json` and `parts/`, from which an interrupted audit resumes. rationales:
-    of a text, by its number, which of its words (special ones apart) people marked. links: of a text, its gold
-    alignment (source word, output word), where the passages of a text are its output words in order. model, data: their
-    names. command: for the manifest.
-    """
-    settings, out, clock = settings or AuditSettings(), Path(out), RunClock("audit", command)
-    explainable = [passage for passage in passages if passage.pieces and asked(passage).any()]
-    if not explainable:
-        raise DataError(f"none of {len(passages)} passages has a word to explain")
-    left_out = () if can_integrate() or not settings.integrated_steps else (why_not(),)
-    for sentence in left_out:
-        on_progress({"model": "audit", "notice": sentence})
-    drawn = _sample(explainable, settings)
-    examination = _examination(subject, drawn, settings, rationales)
-    marked = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
-    ordered = sorted(marked, key=lambda pair: _size(pair[0]), reverse=True)  # the longest first: memory fails at once
-    with directory_lock(out):
-        clock.begin(out)
-        parts = measured(
-            out / "parts",
-            [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
-            lambda chunk: examination.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
-            key=_key(examination),
-            on_progress=on_progress,
-        )
-        read = [passage for passage, _ in ordered]
-        table = _table(parts, read, settings)
-        errors: tuple[Score, ...] = ()
-        if links is not None:
-            errors = alignment_errors(read, table.numbers, links, output_words(explainable), settings)
-        result = replace(
-            _result(examination, read, parts, table, errors),
-            model=model,
-            data=data,
-            wordless=len(passages) - len(explainable),
-            left_out=left_out,
-        )
-        clock.finish(out, result)
-    return result
-
-
-def free_folder(out: Path | str) -> Path:
-    """A folder for an audit: new, or of an audit before; never one in which something else lives.
-
-    >>> free_folder("runs/audit-mine").name
-    'audit-mine'
-    """
-    folder = Path(out)
-    if valid_path(folder).exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; an audit needs a folder")
-    other = "a model" if (folder / "config.json").exists() else None
-    with suppress(DamagedError):  # of an audit that then begins anew
-        if (folder / MANIFEST).exists() and (kind := run_kind(folder)) != "audit":
-            other = KIND_NAMES[kind]
-    if other is not None:
-        raise ConfigError(f"{folder} holds {other}; choose another folder for the audit")
-    return folder
-
-
 def _size(passage: Passage) -> tuple[int, int]:
     return len(passage.pieces), len(passage.before)
 
 
 def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:
-    """The passages of as many texts as were asked for, in their order."""
+    """The passages of a random sample of texts, in their order."""
     texts = sorted({passage.text for passage in passages})
     kept = set(np.random.default_rng(settings.seed).permutation(texts)[: settings.sample].tolist())
     return [passage for passage in passages if passage.text in kept]
 
 
-def _examination(
+def _measurements(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, rationales: Rationales | None
 ) -> Measurements:
-    random = subject.network.randomised(settings.seed)
-    frozen = None if random is None else Subject(random, subject.reader, max_tokens=subject.max_tokens)
+    network = subject.network.randomised(settings.seed)
+    random = None if network is None else Subject(network, subject.reader, max_tokens=subject.max_tokens)
     percent = None if rationales is None else marked_percent(passages, rationales)
-    return Measurements(subject, frozen, settings, rationales, percent)
+    return Measurements(subject, random, settings, rationales, percent)
 
 
-def _key(examination: Measurements) -> str:
-    """Whatever decides what is measured of a passage."""
-    frozen, rationales = examination.frozen, examination.rationales or {}
+def _key(measurements: Measurements) -> str:
+    """Everything that the measurements of a passage depend on."""
+    random, rationales = measurements.random, measurements.rationales or {}
     return digest(
         {
-            "settings": replace(examination.settings, sample=None, resamples=1, chunk=1, examples=0),
-            "networks": [fingerprint(examination.subject.network), frozen and fingerprint(frozen.network)],
-            "labels": examination.subject.reader.labels,
+            "settings": replace(measurements.settings, sample=None, resamples=1, chunk=1, examples=0),
+            "networks": [fingerprint(measurements.subject.network), random and fingerprint(random.network)],
+            "labels": measurements.subject.labels,
             "rationales": {text: np.asarray(marked, dtype=bool).tolist() for text, marked in rationales.items()},
-            "percent": examination.percent,
+            "percent": measurements.percent,
             "integrates": can_integrate(),
         }
     )
 
 
 def _table(parts: Sequence[MeasuredPart], passages: Sequence[Passage], settings: AuditSettings) -> ScoreTable:
-    """All parts end to end; a number that a part does not have is NaN there."""
+    """All parts concatenated; a number that a part lacks is NaN there."""
     names = dict.fromkeys(name for part in parts for name in part.numbers)
     special = settings.include_special
     return ScoreTable(
         text=np.array([passage.text for passage in passages]),
-        words=np.array([int(asked(passage, include_special=special).sum()) for passage in passages]),
+        words=np.array([int(passage.explained(include_special=special).sum()) for passage in passages]),
         position=np.array([len(passage.before) for passage in passages]),
         numbers={
             name: np.concatenate([part.numbers.get(name, np.full(len(part.outputs), np.nan)) for part in parts])
@@ -379,18 +388,18 @@ def _table(parts: Sequence[MeasuredPart], passages: Sequence[Passage], settings:
 
 
 def _result(
-    examination: Measurements,
+    measurements: Measurements,
     passages: Sequence[Passage],
     parts: Sequence[MeasuredPart],
     table: ScoreTable,
     errors: tuple[Score, ...],
 ) -> AuditResult:
-    network, headline, right = examination.subject.network, examination.headline, table.numbers["correct"]
-    found = scores(table) + errors
-    differ = contrasts(table, headline)
-    guessed = chance(table)
+    network, headline, right = measurements.subject.network, measurements.headline, table.numbers["correct"]
+    all_scores = scores(table) + errors
+    differences = contrasts(table, headline)
+    chance_agreement = chance(table)
     return AuditResult(
-        settings=asdict(examination.settings),
+        settings=asdict(measurements.settings),
         fingerprint=fingerprint(network),
         layers=network.layers,
         heads=network.heads,
@@ -400,19 +409,19 @@ def _result(
         passages=len(passages),
         cut=sum(passage.cut > 0 for passage in passages),
         cut_pieces=sum(passage.cut for passage in passages),
-        labels=_labels(examination.subject.reader.labels, passages, parts),
+        labels=_labels(measurements.subject.labels, passages, parts),
         accuracy=None if np.isnan(right).all() else table.mean(right),
-        random_agreement=guessed,
-        rationale_percent=examination.percent,
-        scores=found,
-        contrasts=differ,
+        random_agreement=chance_agreement,
+        rationale_percent=measurements.percent,
+        scores=all_scores,
+        contrasts=differences,
         verdict=judge(
-            found,
-            differ,
+            all_scores,
+            differences,
             headline=headline,
             layers=network.layers,
-            random_agreement=guessed,
-            searched=examination.settings.adversary_steps,
+            random_agreement=chance_agreement,
+            searched=measurements.settings.adversary_steps,
         ),
         examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
     )

@@ -1,7 +1,7 @@
-"""A model and data, as a user names them, become a subject, its passages, and what people said about them.
+"""Audit requests: open the model and the data that a user names, and read the data into passages.
 
-Models: a Hugging Face model, folder or Hub id; one of our own runs; a `Subject` made in Python. Data: whatever
-`open_data` opens; a folder laid out as in ERASER, whose marked words come along; of a run, its own validation texts.
+Models: a Hugging Face model, folder or Hub id; one of our own runs; a `Subject` made in Python. Data: anything that
+`open_data` opens; an ERASER folder with its marked words; for a run, its own validation texts.
 """
 
 import re
@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heedful.attribution.interface import Passage, Query
-from heedful.attribution.model_queries import Subject
-from heedful.audits.rationales import Rationales, marked_words
+from heedful.attribution.interface import Passage, Query, Reader, Subject
+from heedful.audits.human_labels import Rationales, marked_words
 from heedful.data.alignments import Alignment
 from heedful.data.catalog import data_directory
 from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
@@ -35,7 +34,7 @@ _NUMBERED = re.compile(r"LABEL_\d+")
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What `run_audit` takes; rationales and links are None where the data have none."""
+    """The arguments of `run_audit`; rationales and links are None if the data have none."""
 
     subject: Subject
     passages: Sequence[Passage]
@@ -45,7 +44,7 @@ class AuditRequest:
 
 @dataclass(frozen=True)
 class AuditTexts:
-    """Texts by number, the name of each one's label, and of some the words that people marked."""
+    """Texts by number, the name of each text's label, and for some texts the words that people marked."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
@@ -68,12 +67,12 @@ def open_request(
     trust_remote_code: bool = False,
     **columns: Any,
 ) -> Iterator[AuditRequest]:
-    """Open the model, read the data by its tokeniser, and close the model again.
+    """Open the model, read the data with its tokeniser, and close the model afterwards.
 
-    split: which texts; unless said, the test set where there is one, and all of a file that has no splits (split as a
-    study would where one is named, or where the model is of a study of that file). labels: the model's name for each
-    label of the data, where they differ. sample: how many texts are read. trust_remote_code: run code that a model
-    brings with it. columns: `text`, `label`, `target`, `task` … as for `open_data`.
+    split: which texts; by default the test set, or all of a file without splits. Such a file is split as a study would
+    split it if a split is named, or if the model is of a study of that file. labels: the model's name for each label of
+    the data, where they differ. sample: how many texts to read. trust_remote_code: run code that comes with a model.
+    columns: `text`, `label`, `target`, `task` … as for `open_data`.
     """
     pick = _sampler(sample, seed)
     own_file = _is_run(model) and isinstance(data, str | Path) and RunDirectory(model).config().data == str(data)
@@ -81,9 +80,7 @@ def open_request(
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
     elif corpus is None:
-        raise ConfigError(
-            "an audit needs data: a corpus by name, a file of your own, or a folder laid out as in ERASER"
-        )
+        raise ConfigError("an audit needs data: the name of a corpus, a file of your own, or an ERASER folder")
     elif isinstance(model, Subject):
         yield _classified(model, _texts(corpus, split), labels, pick)
     elif isinstance(corpus, ParallelCorpus):
@@ -127,7 +124,7 @@ def _is_run(model: Any) -> bool:
 
 
 def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
-    """A corpus; or the folder of one whose texts have marked words. whole: of what has no splits, all is test."""
+    """A corpus; or the folder of one with marked words. whole: all of a corpus without splits is the test set."""
     if data == "eraser-movies":
         open_data(data)  # its checksums
         return data_directory() / "eraser_movies"
@@ -149,7 +146,7 @@ def _texts(corpus: Data, split: SplitName | None) -> AuditTexts:
 
 
 def _part(corpus: Any, split: SplitName | None) -> Any:
-    """The texts asked for; unless said, the test set, or the validation set where there is none."""
+    """The texts of a split; by default the test set, or the validation set if that is empty."""
     chosen = getattr(corpus, split) if split else corpus.test if len(corpus.test) else corpus.validation
     if not len(chosen):
         raise DataError(f"{corpus.name} has no {split or 'test or validation'} texts; choose another --split")
@@ -157,14 +154,20 @@ def _part(corpus: Any, split: SplitName | None) -> Any:
 
 
 def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: Pick) -> AuditRequest:
-    named = match_labels(subject.reader.labels, data.names, labels)
-    passages = [subject.reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
+    named, reader = match_labels(subject.labels, data.names, labels), _reader(subject)
+    passages = [reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
     marks = {
         passage.text: marked_words(passage, data.texts[passage.text].split(), data.marks[passage.text])
         for passage in passages
         if passage.text in data.marks
     }
     return AuditRequest(subject, passages, marks or None)
+
+
+def _reader(subject: Subject) -> Reader:
+    if subject.reader is None:
+        raise ConfigError("the subject has no reader, which an audit needs to read texts: Subject(network, reader)")
+    return subject.reader
 
 
 def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> AuditRequest:
@@ -185,7 +188,7 @@ def _sampler(sample: int | None, seed: int) -> Pick:
 
 
 def match_labels(ours: Sequence[str], theirs: Sequence[str], given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The model's name for each label of the data: as given, by name (case aside, or its beginning), or by number.
+    """The model's name for each label of the data: as given, by name or its beginning (ignoring case), or by number.
 
     >>> match_labels(("NEGATIVE", "POSITIVE"), ("negative", "positive"))
     {'negative': 'NEGATIVE', 'positive': 'POSITIVE'}
@@ -197,14 +200,14 @@ def match_labels(ours: Sequence[str], theirs: Sequence[str], given: Mapping[str,
         if wrong or set(theirs) - set(given):
             raise ConfigError(f"labels must give each of {', '.join(theirs)} one of {', '.join(ours)}")
         return dict(given)
-    alike = {name: [own for own in ours if _same_name(name, own)] for name in theirs}
-    if all(len(found) == 1 for found in alike.values()):
-        return {name: found[0] for name, found in alike.items()}
+    matches = {name: [own for own in ours if _same_name(name, own)] for name in theirs}
+    if all(len(names) == 1 for names in matches.values()):
+        return {name: names[0] for name, names in matches.items()}
     if len(ours) == len(theirs) and all(_NUMBERED.fullmatch(name) for name in ours):
         return dict(zip(theirs, ours, strict=True))
     raise ConfigError(
         f"the model's labels are {', '.join(ours) or 'none'}, the data's {', '.join(theirs)}; "
-        "say which is which: --labels data=model,…"
+        "map them with --labels data=model,…"
     )
 
 

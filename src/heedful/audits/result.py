@@ -1,4 +1,4 @@
-"""What an audit came to: frozen dataclasses that save, load, and turn into tables."""
+"""Result of an audit: frozen dataclasses with save, load and tables."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Whether two things differ on the same texts: the mean of first − second, tested and corrected for how many."""
+    """A difference on the same texts: the mean of first − second, tested and corrected for multiplicity."""
 
     quantity: str
     first: str
@@ -47,7 +47,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class LabelCount:
-    """How many of the passages have a label, and how many were given it."""
+    """How many passages have a label, and for how many it was predicted."""
 
     name: str
     gold: int
@@ -64,9 +64,9 @@ class Weights:
 
 @dataclass(frozen=True)
 class AuditExample:
-    """A passage to look at: its words, what the model made of it, the headline map and all importances.
+    """A passage to show: its words, the prediction, the headline map and all importances.
 
-    rationale: which words people marked, where they did.
+    rationale: which words people marked, if known.
     """
 
     text: int
@@ -89,11 +89,10 @@ class AuditExample:
 class AuditResult(Stored):
     """Everything an audit measured; `result.json` is this and nothing else.
 
-    wordless: passages that had nothing to explain and were left out. cut: passages that lost pieces to truncation, and
-    cut_pieces how many. headline: the map that the verdict is about. accuracy: None where no label is known.
-    random_agreement: what a word drawn at random would agree. rationale_percent: the share of words that explanations
-    mark when they are compared with people's. left_out: what could not be measured for want of a package, a sentence
-    each.
+    wordless: passages without a word to explain, which were left out. cut: passages that lost pieces to truncation;
+    cut_pieces: how many pieces. headline: the map that the verdict is about. accuracy: None where no label is known.
+    random_agreement: the agreement of a word drawn at random. rationale_percent: the share of words that explanations
+    mark when they are compared with people's. left_out: a sentence for each measure whose package is not installed.
     """
 
     settings: dict[str, Any]
@@ -122,12 +121,12 @@ class AuditResult(Stored):
 
     def score(self, quantity: str, of: str, against: str = "") -> Estimate:
         """The estimate of that name, such as `score("tau", "layer 2", "leave one out")`."""
-        found = find(self.scores, quantity, of, against)
-        if found is None:
+        estimate = find(self.scores, quantity, of, against)
+        if estimate is None:
             there = [f"{s.of}/{s.against}" for s in self.scores if s.quantity == quantity]
             known = there or sorted({s.quantity for s in self.scores})
             raise KeyError(f"{quantity} of {of!r} against {against!r} was not measured; there are {', '.join(known)}")
-        return found
+        return estimate
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per score."""
@@ -144,8 +143,8 @@ def find(scores: tuple[Score, ...], quantity: str, of: str, against: str = "") -
     >>> find((Score("entropy", "mean", "", Estimate(0.5, 0.4, 0.6, 9)),), "entropy", "mean").value
     0.5
     """
-    wanted = (quantity, of, against)
-    return next((s.estimate for s in scores if (s.quantity, s.of, s.against) == wanted), None)
+    key = (quantity, of, against)
+    return next((s.estimate for s in scores if (s.quantity, s.of, s.against) == key), None)
 
 
 def score_row(score: Score) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Do maps of attention put words in the order of their importance? Numbers for each passage, by name."""
+"""Scores of an audit: importances of words, their agreement with attention maps, intervals and contrasts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,15 @@ from heedful.attribution.attention_maps import (
     INTEGRATED,
     PRODUCT,
     RANDOM,
+    Importance,
     is_head,
     is_hidden,
     layer_of,
+    shares,
 )
-from heedful.attribution.forward import Importance
-from heedful.attribution.model_queries import Numbers
+from heedful.attribution.gradients import can_integrate, gradients, hidden_integrated_gradients, integrated_gradients
+from heedful.attribution.interface import Numbers, Passage, Subject
+from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.audits.result import Contrast, Score
 from heedful.config import RESAMPLES
 from heedful.data.ragged import FloatArray, Ragged
@@ -42,11 +45,65 @@ TOP = 5  # percent of a passage's words that count as its most important
 
 
 @dataclass(frozen=True)
-class Orders:
-    """Numbers of each passage, NaN where undefined, and what the matched shuffle needs: each row's top.
+class Importances:
+    """Importances of the explained words: of inputs by name, of hidden states by name and layer."""
 
-    numbers: `tau/<map>/<importance>`, `agreement/<map>/<importance>`, `entropy/<map>`, and `top/<map>`, the place of
-    its highest word. important: of each importance, the places of the words that are among the top 5 %.
+    inputs: dict[str, Importance]
+    hidden: dict[str, dict[int, Importance]]
+
+
+def importances(
+    subject: Subject,
+    passages: Sequence[Passage],
+    *,
+    steps: int = 50,
+    include_special: bool = False,
+    layer: int | None = None,
+) -> Importances:
+    """Importance of words for the target of each passage.
+
+    gradient               Σ ‖∂ŷ/∂e‖₂ over the pieces of a word
+    gradient × input       |Σ e · ∂ŷ/∂e|
+    integrated gradients   |Σ ∫ e · ∂ŷ/∂e|, from embeddings of 0, at `steps` points; left out if that is 0, or if captum
+                           is not installed
+    leave one out          |ŷ − ŷ without the word|, the rest encoded anew; 0 for special words, which always stay
+
+    and of the states that each layer's attention reads:
+
+    hidden gradient              Σ ‖∂ŷ/∂h‖₂
+    hidden gradient × state      |Σ h · ∂ŷ/∂h|
+    hidden integrated gradients  |Σ ∫ (h − h⁰) · ∂ŷ/∂h|, h⁰ for embeddings of 0; of `layer` only, where possible
+    hidden leave one out         |ŷ − ŷ with the word hidden from attention|; of `layer` only, where possible
+    """
+
+    def share(rows: Sequence[Numbers]) -> Importance:
+        return shares(passages, rows, include_special=include_special)
+
+    found = gradients(subject, passages)
+    inputs = {GRADIENT: share(found.g_y_x), PRODUCT: share(found.x_product)}
+    integrates = steps > 0 and can_integrate()
+    if integrates:
+        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps))
+    inputs[DELETION] = share(d_y_x(subject, passages))
+    hidden = {
+        name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
+        for name, rows in ((HIDDEN, found.g_y_h), (HIDDEN_PRODUCT, found.h_product))
+    }
+    if layer is not None and integrates:
+        states = hidden_integrated_gradients(subject, passages, layer, steps)
+        if states is not None:
+            hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
+    if layer is not None and subject.network.can_change:
+        hidden[HIDDEN_DELETION] = {layer: share(d_y_h(subject, passages, layer))}
+    return Importances(inputs, hidden)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Numbers of each passage, NaN where undefined, and what the matched shuffle needs: the top of each row.
+
+    numbers: `tau/<map>/<importance>`, `agreement/<map>/<importance>`, `entropy/<map>`, and `top/<map>`, the position of
+    its highest word. important: for each importance, the positions of the words among the top 5 %.
     """
 
     numbers: dict[str, Numbers]
@@ -60,10 +117,10 @@ def orders(
 ) -> Orders:
     """Every map against every importance of the inputs, and against that of its own layer's hidden states.
 
-    Importances are compared with each other too, which says how well any explanation could do. Agreement is not asked
-    of single heads.
+    Importances are also compared with each other, which shows how well any explanation could do. Agreement is not
+    computed for single heads.
 
-    >>> from heedful.attribution.forward import normalised
+    >>> from heedful.attribution.attention_maps import normalised
     >>> alpha, gradient = (normalised(np.array(row), np.array([3])) for row in ([0.2, 0.7, 0.1], [3.0, 6.0, 1.0]))
     >>> found = orders({"layer 1": alpha}, {"gradient": gradient})
     >>> found.numbers["tau/layer 1/gradient"], found.important
@@ -90,7 +147,7 @@ def orders(
 
 
 def hidden_name(kind: str, layer: int) -> str:
-    """Where `Orders.important` keeps an importance of a layer's states.
+    """The name of an importance of a layer's states in `Orders.important`.
 
     >>> hidden_name("hidden gradient", 0)
     'hidden gradient 1'
@@ -99,7 +156,7 @@ def hidden_name(kind: str, layer: int) -> str:
 
 
 def tau(rows: Importance, others: Importance) -> Numbers:
-    """τ-b of each row; NaN where either is constant, or belongs to a prediction that nothing matters to."""
+    """τ-b of each row; NaN where either is constant or undefined."""
     return np.where(_flat(rows) | _flat(others), np.nan, kendall_tau_b(rows, others))
 
 
@@ -108,31 +165,31 @@ def _agreement(rows: Importance, others: Importance) -> Numbers:
 
 
 def _highest(rows: Importance) -> Numbers:
-    """The place of each row's (first) maximum; NaN where it has none that stands out."""
-    places = [float(np.argmax(rows[r])) for r in range(len(rows))]
-    return np.where(_flat(rows), np.nan, places)
+    """The position of each row's (first) maximum; NaN where the row is constant."""
+    positions = [float(np.argmax(rows[r])) for r in range(len(rows))]
+    return np.where(_flat(rows), np.nan, positions)
 
 
 def _top(rows: Importance) -> list[list[int]]:
-    """The places of each row that fewer than `TOP` percent of its words are above."""
-    return [_places(rows[r]) for r in range(len(rows))]
+    """The positions in each row that fewer than `TOP` percent of its words exceed."""
+    return [_top_positions(rows[r]) for r in range(len(rows))]
 
 
-def _places(row: FloatArray) -> list[int]:
+def _top_positions(row: FloatArray) -> list[int]:
     allowed = -(-TOP * len(row) // 100)
-    found: list[int] = np.flatnonzero(row >= np.sort(row)[-allowed]).tolist()
-    return found
+    positions: list[int] = np.flatnonzero(row >= np.sort(row)[-allowed]).tolist()
+    return positions
 
 
 def _flat(rows: Importance) -> NDArray[np.bool_]:
-    """Which rows put no word above another."""
+    """Which rows are constant or undefined."""
     starts = rows.offsets[:-1]
     highest, lowest = np.maximum.reduceat(rows.values, starts), np.minimum.reduceat(rows.values, starts)
     flat: NDArray[np.bool_] = (highest == lowest) | rows.undefined
     return flat
 
 
-STATES = {  # beside the same of the inputs
+STATES = {  # each beside the same importance of the inputs
     HIDDEN: GRADIENT,
     HIDDEN_PRODUCT: PRODUCT,
     HIDDEN_INTEGRATED: INTEGRATED,
@@ -143,10 +200,10 @@ INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All passages of an audit: numbers and important words by name (see `measuring.Part`).
+    """All passages of an audit: numbers and important words by name (see `Orders`).
 
-    text: whose passage it is, the unit of every interval. words: how many an explanation speaks of. position: how much
-    output came before, which the matched shuffle has to match.
+    text: the text of each passage, the unit of every interval. words: how many words an explanation covers. position:
+    how many output pieces come before, which the matched shuffle has to match.
     """
 
     text: NDArray[np.int64]
@@ -173,7 +230,7 @@ class ScoreTable:
 
 
 def scores(table: ScoreTable) -> tuple[Score, ...]:
-    """Every quantity with its interval; agreements with that of the matched shuffle, and what lies beyond it."""
+    """Every quantity with its interval; for agreements also the matched shuffle and the excess over it."""
     found = []
     for name, values in table.numbers.items():
         quantity, of, against, *_ = (*name.split("/"), "", "")
@@ -193,11 +250,11 @@ def chance(table: ScoreTable) -> float:
 
 
 def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
-    """What is compared on the same texts, each tested by permutation, all corrected together.
+    """Differences on the same texts, each tested by permutation, all corrected together.
 
-    The headline map against random order and against each importance in what they are good for; its τ with each
-    importance against that of a random model, and against its τ with leave one out; its τ with an importance of states
-    against that with the same of inputs (M1 of meister2021).
+    The headline map against random order and each importance, in erasure and plausibility; its τ with each importance
+    against that of a random model, and against its τ with leave one out; its τ with an importance of states against
+    that with the same importance of inputs (M1 of meister2021).
     """
     importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
@@ -230,7 +287,7 @@ def _tested(table: ScoreTable, a: Numbers, b: Numbers) -> tuple[Estimate, float]
 
 
 def _shuffled(table: ScoreTable, of: str, against: str) -> Numbers:
-    """The matched shuffle of one map with one importance; NaN where either has no order, or no text has its length."""
+    """The matched shuffle of a map with an importance; NaN where either is constant, or no text has its length."""
     layer = layer_of(of)
     important = table.important[hidden_name(against, layer) if is_hidden(against) and layer is not None else against]
     rows = np.flatnonzero(~np.isnan(table.numbers[f"agreement/{of}/{against}"])).tolist()
@@ -244,7 +301,7 @@ def _shuffled(table: ScoreTable, of: str, against: str) -> Numbers:
     return result
 
 
-def _marked(length: int, places: Sequence[int]) -> Numbers:
+def _marked(length: int, positions: Sequence[int]) -> Numbers:
     row = np.zeros(length)
-    row[list(places)] = 1.0
+    row[list(positions)] = 1.0
     return row

@@ -1,4 +1,4 @@
-"""Plain answers from numbers: may this model's attention be shown as an explanation?"""
+"""Verdict of an audit: may this model's attention be shown as an explanation? Six questions, answered by numbers."""
 
 import math
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from heedful.metrics.statistics import Estimate
 from heedful.studies.result import Answer, Question, Verdict
 
 
-def what_may_be_said(
+def verdict_sentence(
     moves: Answer, agrees: Answer, trained: Answer, needs: Answer, another: Answer, layers: Answer
 ) -> str:
     """The sentence for the answers to the six questions of an audit, in their order.
 
-    >>> what_may_be_said("yes", "yes", "yes", "yes", "no", "yes")
+    >>> verdict_sentence("yes", "yes", "yes", "yes", "no", "yes")
     'A reader of the heat-map may be told that the prediction rests on the words it marks; no quite different marks
     were found that go with the same prediction.'
     """
@@ -46,12 +46,12 @@ def what_may_be_said(
     return f"A reader of the heat-map may be told {may}{may_not}{rest}."
 
 
-MOVES = 0.05  # total variation of predictions under permuted attention from which attention moves them
-FAR = math.log(2) / 2  # Jensen–Shannon divergence from which another map is another explanation
-NEGLIGIBLE_TAU = 0.05  # an agreement that surely lies below this is none
-NEGLIGIBLE_DROP = 0.01  # so is a fall in probability
-FULL_SEARCH = 100  # steps that a search for another attention needs before its failure means anything
-FEWEST = 5  # texts that a mean needs before its interval means anything
+MOVES = 0.05  # total variation under permuted attention above which attention moves predictions
+FAR = math.log(2) / 2  # Jensen–Shannon divergence above which another map is another explanation
+NEGLIGIBLE_TAU = 0.05  # agreement below this counts as none
+NEGLIGIBLE_DROP = 0.01  # so does a fall in probability
+FULL_SEARCH = 100  # steps after which a failed search for another attention is evidence
+FEWEST = 5  # texts that a mean needs for a meaningful interval
 
 
 def judge(
@@ -63,27 +63,27 @@ def judge(
     random_agreement: float,
     searched: int = FULL_SEARCH,
 ) -> Verdict:
-    """Answer the fixed questions and say in one sentence what follows; each answer is drawn from its numbers alone.
+    """Answer the fixed questions and summarise them in one sentence; each answer depends on its own numbers alone.
 
-    searched: for how many steps another attention was looked for.
+    searched: how many steps the search for another attention took.
 
     >>> judge((), (), headline="layer 1", layers=1, random_agreement=0.2).questions[0].answer
     'unclear'
     """
-    of = _Evidence(scores, contrasts, headline)
+    evidence = _Evidence(scores, contrasts, headline)
     questions = (
-        _moves(of),
-        _agrees(of, random_agreement),
-        _trained(of),
-        _needs(of),
-        _another(of, searched),
-        _layers(of, layers),
+        _moves(evidence),
+        _agrees(evidence, random_agreement),
+        _trained(evidence),
+        _needs(evidence),
+        _another(evidence, searched),
+        _layers(evidence, layers),
     )
-    return Verdict(what_may_be_said(*(question.answer for question in questions)), questions)
+    return Verdict(verdict_sentence(*(question.answer for question in questions)), questions)
 
 
 def above(estimate: Estimate, negligible: float) -> Answer:
-    """Yes where the whole interval lies above 0; no where it reaches 0 and lies below what is worth having.
+    """Yes where the interval lies above 0; no where it reaches 0 and lies below a negligible value.
 
     >>> above(Estimate(0.1, 0.05, 0.2, 9), 0.05), above(Estimate(0.01, -0.01, 0.03, 9), 0.05)
     ('yes', 'no')
@@ -92,7 +92,7 @@ def above(estimate: Estimate, negligible: float) -> Answer:
 
 
 def beyond(estimate: Estimate, threshold: float) -> Answer:
-    """Yes where the whole interval lies above a threshold, no where it lies below.
+    """Yes where the interval lies above a threshold, no where it lies below.
 
     >>> beyond(Estimate(0.1, 0.04, 0.2, 9), 0.05)
     'unclear'
@@ -101,7 +101,7 @@ def beyond(estimate: Estimate, threshold: float) -> Answer:
 
 
 class _Evidence:
-    """What was measured of the headline map, by name."""
+    """Scores and contrasts of the headline map, by name."""
 
     def __init__(self, scores: tuple[Score, ...], contrasts: tuple[Contrast, ...], headline: str) -> None:
         self.scores, self.contrasts, self.headline = scores, contrasts, headline
@@ -114,10 +114,10 @@ class _Evidence:
 
 
 def _answered(
-    question: str, estimate: Estimate | None, unasked: str, answer: Callable[[Estimate], tuple[Answer, str]]
+    question: str, estimate: Estimate | None, missing: str, answer: Callable[[Estimate], tuple[Answer, str]]
 ) -> Question:
     if estimate is None:
-        return Question(question, "unclear", f"not asked: {unasked}")
+        return Question(question, "unclear", f"not asked: {missing}")
     decided, because = answer(estimate)
     return _unless_few(question, estimate, decided, because)
 
@@ -128,25 +128,28 @@ def _unless_few(question: str, estimate: Estimate, answer: Answer, because: str)
     return Question(question, "unclear", f"only {estimate.n} texts have a value, {FEWEST} are needed; {because}")
 
 
-def _moves(of: _Evidence) -> Question:
+def _moves(evidence: _Evidence) -> Question:
     def answer(tvd: Estimate) -> tuple[Answer, str]:
-        flip = of.score("flip", "permuted", EVERYWHERE)
+        flip = evidence.score("flip", "permuted", EVERYWHERE)
         labels = "" if flip is None else f", and {flip.value:.0%} of them become another"
         return beyond(tvd, MOVES), (
             f"with attention permuted in all layers, predictions move by {_shown(tvd)} in total variation{labels}; "
             f"asked is more than {MOVES}"
         )
 
-    unasked = "no other attention could be put into the model"
-    return _answered("Does attention move the prediction?", of.score("tvd", "permuted", EVERYWHERE), unasked, answer)
+    missing = "no other attention could be put into the model"
+    return _answered(
+        "Does attention move the prediction?", evidence.score("tvd", "permuted", EVERYWHERE), missing, answer
+    )
 
 
-def _agrees(of: _Evidence, random_agreement: float) -> Question:
+def _agrees(evidence: _Evidence, random_agreement: float) -> Question:
     def answer(tau: Estimate) -> tuple[Answer, str]:
-        words = f"{of.headline} and {DELETION}: τ {_shown(tau)}, asked is more than 0 (below {NEGLIGIBLE_TAU} is none)"
-        agreement = of.score("agreement", of.headline, DELETION)
-        excess = of.score("excess agreement", of.headline, DELETION)
-        shuffled = of.score("shuffled agreement", of.headline, DELETION)
+        asked = f"asked is more than 0 (below {NEGLIGIBLE_TAU} is none)"
+        words = f"{evidence.headline} and {DELETION}: τ {_shown(tau)}, {asked}"
+        agreement = evidence.score("agreement", evidence.headline, DELETION)
+        excess = evidence.score("excess agreement", evidence.headline, DELETION)
+        shuffled = evidence.score("shuffled agreement", evidence.headline, DELETION)
         if agreement is None or agreement.n == 0:
             return above(tau, NEGLIGIBLE_TAU), words
         if excess is None or shuffled is None or excess.n == 0:
@@ -158,61 +161,64 @@ def _agrees(of: _Evidence, random_agreement: float) -> Question:
         both: Answer = "no" if "no" in (order, top) else "yes" if order == top == "yes" else "unclear"
         return both, f"{words}; the highest word is among the most important in {_percent(agreement)}, {chance}"
 
-    unasked = f"there is no importance by {DELETION}"
+    missing = f"there is no importance by {DELETION}"
     question = "Does it agree with the importance of words better than chance?"
-    return _answered(question, of.score("tau", of.headline, DELETION), unasked, answer)
+    return _answered(question, evidence.score("tau", evidence.headline, DELETION), missing, answer)
 
 
-def _trained(of: _Evidence) -> Question:
+def _trained(evidence: _Evidence) -> Question:
     def answer(difference: Estimate) -> tuple[Answer, str]:
         return above(difference, NEGLIGIBLE_TAU), (
             f"τ with {DELETION} is higher by {_shown(difference)} than in a random model; asked is more than 0 "
             f"(below {NEGLIGIBLE_TAU} is none)"
         )
 
-    unasked = "there is no random model of the same shape"
+    missing = "there is no random model of the same shape"
     question = "Does it agree better than that of a frozen random model of the same shape?"
-    return _answered(question, of.contrast(f"tau with {DELETION}", "random model"), unasked, answer)
+    return _answered(question, evidence.contrast(f"tau with {DELETION}", "random model"), missing, answer)
 
 
-def _needs(of: _Evidence) -> Question:
+def _needs(evidence: _Evidence) -> Question:
     def answer(difference: Estimate) -> tuple[Answer, str]:
         return above(difference, NEGLIGIBLE_DROP), (
             f"without its words the probability falls by {_shown(difference)} more than without random words; asked is "
             f"more than 0 (below {NEGLIGIBLE_DROP} is none)"
         )
 
-    unasked = "the model could not be asked about shortened texts"
+    missing = "the model could not be asked about shortened texts"
     question = "Does the prediction need the words it points to more than random words?"
-    return _answered(question, of.contrast("comprehensiveness", RANDOM), unasked, answer)
+    return _answered(question, evidence.contrast("comprehensiveness", RANDOM), missing, answer)
 
 
-def _another(of: _Evidence, searched: int) -> Question:
-    """A short search can find another attention, but not show that there is none."""
+def _another(evidence: _Evidence, searched: int) -> Question:
+    """A short search can find another attention, but cannot show that there is none."""
 
     def answer(jsd: Estimate) -> tuple[Answer, str]:
-        found = beyond(jsd, FAR)
-        short = found == "no" and searched < FULL_SEARCH
-        return "unclear" if short else found, (
+        decided = beyond(jsd, FAR)
+        short = decided == "no" and searched < FULL_SEARCH
+        return "unclear" if short else decided, (
             f"maps were found that give the same prediction and diverge by {_shown(jsd)} nats (at most "
             f"{math.log(2):.3f}); asked is more than {FAR:.3f}"
             + (f"; the search had {searched} steps, and a no needs {FULL_SEARCH}" if short else "")
         )
 
-    unasked = (
+    missing = (
         "another was not looked for, which is done in one step or more, and for the map of one layer or head"
-        if of.score("tvd", "permuted", EVERYWHERE)
+        if evidence.score("tvd", "permuted", EVERYWHERE)
         else "no other attention could be put into the model"
     )
     return _answered(
-        "Could another attention give the same prediction?", of.score("adversary", of.headline), unasked, answer
+        "Could another attention give the same prediction?",
+        evidence.score("adversary", evidence.headline),
+        missing,
+        answer,
     )
 
 
-def _layers(of: _Evidence, layers: int) -> Question:
+def _layers(evidence: _Evidence, layers: int) -> Question:
     question = "Does it agree with importance in every layer?"
-    found = {name: of.score("tau", name, DELETION) for name in map(layer_name, range(layers))}
-    known = {name: tau for name, tau in found.items() if tau is not None}
+    taus = {name: evidence.score("tau", name, DELETION) for name in map(layer_name, range(layers))}
+    known = {name: tau for name, tau in taus.items() if tau is not None}
     if len(known) < layers:
         return Question(question, "unclear", f"not asked: there is no importance by {DELETION} for every layer")
     answers = [above(tau, NEGLIGIBLE_TAU) for tau in known.values()]

@@ -1,4 +1,4 @@
-"""Following a training of Hugging Face's `Trainer`."""
+"""Callback that records a training of Hugging Face's `Trainer`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,14 +14,14 @@ except ImportError as missing:
 
 
 class TraceCallback(TrainerCallback):
-    """Records attention, word knowledge and saliency while a `Trainer` trains a classifier, which learns as without it.
+    """Records attention, word knowledge and saliency while a `Trainer` trains a classifier; training is not changed.
 
         callback = TraceCallback("runs/mine", texts, tokenizer, labels=labels, every=50)
         Trainer(model, args, train_dataset=…, callbacks=[callback]).train()
 
-    folder, texts, tokenizer, labels, max_texts, max_tokens, name: as for `Recorder`. every, steps: which to record
-    beside the first and the last; one of the two is to be given. `heedful report runs/mine` shows what was recorded,
-    also while the training is still running. A training that goes on from a checkpoint goes on in the same folder.
+    folder, texts, tokenizer, labels, max_texts, max_tokens, name: as for `Recorder`. every, steps: which steps to
+    record besides the first and the last; give one of the two. `heedful report runs/mine` makes the page, also while
+    the training is still running. A training that resumes from a checkpoint continues in the same folder.
 
     >>> callback = TraceCallback("runs/mine", ["a good film", "a bad one"], "some/model", labels=[1, 0], steps=(10,))
     >>> callback.recorder.is_due(10), callback.recorder.is_due(11)
@@ -42,7 +42,7 @@ class TraceCallback(TrainerCallback):
         name: str | None = None,
     ) -> None:
         if every is None and steps is None:
-            raise ConfigError("which steps are to be recorded? give every=… or steps=(…)")
+            raise ConfigError("no steps to record; give every=… or steps=(…)")
         self.recorder = Recorder(
             folder,
             texts,
@@ -56,18 +56,18 @@ class TraceCallback(TrainerCallback):
         )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
-        """Record the model as it is before the first update, or before the first since a checkpoint."""
-        if state.is_world_process_zero:  # of several processes that train one model, the first speaks for all
+        """Record the model before its first update, or before the first update after a checkpoint."""
+        if state.is_world_process_zero:  # of several processes that train one model, only the first records
             self.recorder.record(model, state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
-        """Record the step that was made, if it is one to record, or the last."""
+        """Record this step if it is due, or if it is the last."""
         if state.is_world_process_zero:
             record = self.recorder.close if state.global_step >= state.max_steps else self.recorder.record
             record(model, state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
-        """Record the step at which training was stopped early."""
-        is_of_an_earlier_step = args.load_best_model_at_end and state.best_model_checkpoint is not None
-        if state.is_world_process_zero and not is_of_an_earlier_step:
+        """Record the last step of a training that was stopped early."""
+        loaded_earlier_step = args.load_best_model_at_end and state.best_model_checkpoint is not None
+        if state.is_world_process_zero and not loaded_earlier_step:
             self.recorder.close(model, state.global_step)

@@ -1,4 +1,4 @@
-"""What following a training has shown: agreements, entropy and accuracy at every recorded step, and a plain verdict."""
+"""Result and run directory of a followed training: agreements, entropy and accuracy by step, and a verdict."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ AGREEMENTS = ("A(alpha,beta)", "A(alpha,delta)", "A(delta,beta)")  # what every 
 
 @dataclass(frozen=True)
 class ProbeTexts(Stored):
-    """The texts a training is followed on, as its model reads them.
+    """The texts that a training is followed on, as its model reads them.
 
-    model: its class. labels: their names, in the model's order. words: of each text, without those that the tokeniser
-    added. right: the right label of each text, by number; none at all where they are not known.
+    model: its class. labels: their names, in the model's order. words: of each text, without special tokens. right: the
+    number of each text's right label; empty if they are not known.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ProbeTexts(Stored):
 
     @property
     def majority(self) -> float:
-        """The share of the most frequent label; NaN where labels are not known."""
+        """The share of the most frequent label; NaN if labels are not known."""
         return max(Counter(self.right).values()) / len(self.right) if self.right else float("nan")
 
     @property
@@ -58,8 +58,8 @@ class ProbeTexts(Stored):
 class StepAgreement:
     """A(u, v) at one step, with chance beside it.
 
-    shuffle: u of one text with v of another of equal length; excess: the agreement beyond that; gain: the agreement
-    beyond that of the first recorded step, text by text.
+    shuffle: u of one text with v of another of equal length; excess: the difference from that; gain: the difference
+    from the first recorded step, text by text.
     """
 
     name: str
@@ -72,10 +72,10 @@ class StepAgreement:
 
 @dataclass(frozen=True)
 class FollowedStep:
-    """What the probe texts show at one step.
+    """Measures on the probe texts at one step.
 
-    accuracy, loss: NaN where labels are not known. entropy: H̃ of attention over the words. special: the share of
-    attention that goes to no word, but to what the tokeniser added.
+    accuracy, loss: NaN if labels are not known. entropy: H̃ of attention over the words. special: the share of attention
+    on special tokens.
     """
 
     step: int
@@ -100,7 +100,7 @@ class FollowedStep:
 
 @dataclass(frozen=True)
 class FollowedTraining(Stored):
-    """What following a training has shown so far; `result.json` is this and nothing else."""
+    """Result of a followed training so far; `result.json` is this and nothing else."""
 
     name: str
     model: str
@@ -112,7 +112,7 @@ class FollowedTraining(Stored):
 
     def __post_init__(self) -> None:
         if not self.steps:
-            raise ConfigError("steps is empty; of a followed training at least one was recorded")
+            raise ConfigError("steps is empty; a followed training has at least one recorded step")
 
     @property
     def verdict(self) -> Verdict:
@@ -174,7 +174,7 @@ class FollowedTraining(Stored):
 
 
 def judge_training(result: FollowedTraining) -> Verdict:
-    """Answer the fixed questions of a followed training and say in one sentence what follows."""
+    """Answer the fixed questions of a followed training and summarise them in one sentence."""
     last = result.steps[-1]
     known = _beyond_chance(
         "Does attention look where a single word already gives the answer away?",
@@ -233,11 +233,11 @@ def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
 
 
 PAIRS = (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))
-_STORED = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
+STORED_NAMES = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
 
 
 class FollowedDirectory:
-    """The folder of a followed training: what is in it, and how a step comes into it.
+    """The run directory of a followed training.
 
     >>> import tempfile
     >>> FollowedDirectory(tempfile.mkdtemp()).is_begun()
@@ -251,7 +251,7 @@ class FollowedDirectory:
 
     @property
     def result_path(self) -> Path:
-        """The measures."""
+        """The path of the result."""
         return self.root / RESULT
 
     def manifest(self) -> Manifest:
@@ -267,7 +267,7 @@ class FollowedDirectory:
         return ProbeTexts.load(self._probe_path)
 
     def result(self) -> FollowedTraining:
-        """What the steps recorded so far say."""
+        """The result of the steps recorded so far."""
         if not valid_path(self.result_path).exists():
             raise RunError(f"{self.root}: no step of this training has been recorded yet")
         return FollowedTraining.load(self.result_path)
@@ -277,7 +277,7 @@ class FollowedDirectory:
         return self.folder.trace()
 
     def claim(self, probe: ProbeTexts) -> None:
-        """Make the folder this training's, or refuse where something else lives in it."""
+        """Reserve the folder for this training; an error if it holds something else."""
         refuse_other(self.root, "followed", self._probe_path.name, "choose another folder")
         if self.is_begun() and digest(self.probe()) != digest(probe):
             raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
@@ -287,7 +287,7 @@ class FollowedDirectory:
             probe.save(self._probe_path)
 
     def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
-        """Store a step and what it says; later steps are dropped, since training has gone back to before them."""
+        """Store a step and update the result; later steps are removed, since training resumed before them."""
         probe = self.probe()
         earlier = [] if not self.result_path.exists() else [s for s in self.result().steps if s.step < step]
         kept = {s.step for s in earlier}
@@ -328,7 +328,7 @@ def _measure(trace: Trace, step: int, special: float, *, labelled: bool) -> Foll
 
 def _agreement(trace: Trace, step: int, u_name: str, v_name: str) -> StepAgreement:
     def read(at: int) -> tuple[Ragged, Ragged]:
-        return trace.quantity(_STORED[u_name], at), trace.quantity(_STORED[v_name], at)
+        return trace.quantity(STORED_NAMES[u_name], at), trace.quantity(STORED_NAMES[v_name], at)
 
     u, v = read(step)
     rows, ties = agreement(u, v, return_ties=True)

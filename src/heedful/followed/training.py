@@ -1,14 +1,14 @@
-"""Following somebody else's training: what the model attends to, knows and depends on in some texts, step by step.
+"""Following a training of any model: record its attention, word knowledge and saliency on some texts, step by step.
 
-    α_l   attention of the last layer, its heads averaged, from where the prediction is read
+    α_l   attention of the last layer, averaged over heads, from the position that makes the prediction
     β_l   word knowledge: the probability of the label if the model reads this word alone
     Δ_l   saliency: −∂NLL/∂m_l at m = 1, m a multiplicative mask on the word's embeddings:  Δ_l = −e_l · ∂NLL/∂e_l
 
-The label is the right one or, where nobody gave it, the one predicted at that step. Pieces are summed into words. What
-the tokeniser added is no word: α is taken over the others, and how much was left to special tokens is kept beside it.
+The label is the right one or, if not given, the one predicted at that step. Pieces are summed into words. Special
+tokens are not words: α is normalised over the others, and the share of attention on special tokens is recorded too.
 
 Departure: the papers' β (snell2021, Eq. 9) lets the classifier read one hidden state. In a Transformer every hidden
-state has seen all words, so the word itself is read alone, between the special tokens; any classifier allows that.
+state depends on all words, so the word itself is read alone, between the special tokens; any classifier allows that.
 """
 
 import warnings
@@ -25,10 +25,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.attribution.attention_maps import asked, of_query, shares
+from heedful.attribution.attention_maps import query_rows, shares
 from heedful.attribution.huggingface import open_classifier
-from heedful.attribution.interface import Network, Passage, Reader
-from heedful.attribution.model_queries import Numbers, PassageBatch, Subject, chosen, numbers
+from heedful.attribution.interface import (
+    Network,
+    Numbers,
+    Passage,
+    PassageBatch,
+    Reader,
+    Subject,
+    numbers,
+    target_probability,
+)
 from heedful.data.ragged import Ragged
 from heedful.errors import ConfigError, DataError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
@@ -38,12 +46,12 @@ from heedful.tracing.store import Snapshot
 Opening = Callable[[Any], AbstractContextManager[tuple[Network, Reader]]]
 MAX_TEXTS = 200
 MAX_TOKENS = 4096
-UNKNOWN = -1  # the right label of a text, where nobody gave it
-_LEAST = 1e-16  # probabilities below this, and within it of 1, are not told apart
+UNKNOWN = -1  # the right label of a text, if it was not given
+_LEAST = 1e-16  # probabilities are clamped to this, and to this far from 1
 
 
 class Recorder:
-    """Records a training from inside its loop, and leaves it as it would have been.
+    """Records a training from inside its loop, without changing it.
 
         recorder = Recorder("runs/mine", texts, tokenizer, labels=labels, every=100)
         for step, batch in enumerate(batches):
@@ -51,13 +59,12 @@ class Recorder:
             …
         recorder.close(model, step + 1)
 
-    folder: new, or of the same training before it was interrupted; `heedful report` makes a page of it at any time.
-    texts: the fixed texts to look at; of more than `max_texts`, that many are drawn under a fixed seed. labels: their
-    right labels, by name or number, or none. tokenizer: that of a Hugging Face classifier; of any other model,
-    `opening` makes a `Network` and a `Reader` for the time of one recording. every, steps: what `record` is to record
-    beside step 0, out of the steps it is called at; all of them if neither is given. name: what the page calls the
-    training, its folder's name if left out. At most `max_tokens` tokens are held at once; a text that is longer is held
-    alone.
+    folder: new, or that of the same training before it was interrupted; `heedful report` makes a page of it at any
+    time. texts: the fixed texts to record; of more than `max_texts`, that many are sampled under a fixed seed. labels:
+    their right labels, by name or number, or None. tokenizer: that of a Hugging Face classifier; for any other model,
+    `opening` makes a `Network` and a `Reader` for one recording. every, steps: which of the steps that `record` is
+    called at to record besides step 0; all of them by default. name: the title of the page, by default the folder's
+    name. At most `max_tokens` tokens are run at once; a longer text is run alone.
     """
 
     def __init__(
@@ -77,7 +84,7 @@ class Recorder:
         self.run = FollowedDirectory(folder)
         self.every, self.steps = _chosen_steps(every, steps)
         if (tokenizer is None) == (opening is None):
-            raise ConfigError("a model is read by a tokenizer, or an opening of its own; give one of them")
+            raise ConfigError("give a tokenizer, or an `opening` of the model; one of the two")
         self._opening = opening or (lambda model: open_classifier(model, tokenizer))
         self._max_tokens = max_tokens
         self._name = self.run.root.resolve().name if name is None else name
@@ -89,7 +96,7 @@ class Recorder:
         self._last: int | None = None
 
     def is_due(self, step: int) -> bool:
-        """Whether this step is one to record.
+        """Whether this step is to be recorded.
 
         >>> recorder = Recorder("runs/mine", ["a good film"], tokenizer="some/model", every=50)
         >>> recorder.is_due(0), recorder.is_due(49), recorder.is_due(100)
@@ -100,12 +107,12 @@ class Recorder:
         return self.steps is None or step == 0 or step in self.steps
 
     def record(self, model: Any, step: int) -> None:
-        """Record the model after `step` updates, if that step is one to record."""
+        """Record the model after `step` updates, if that step is to be recorded."""
         if self.is_due(step):
             self._record(model, step)
 
     def close(self, model: Any, step: int) -> FollowedTraining:
-        """Record the last step, whichever it is, and say what the training has shown."""
+        """Record the last step in any case, and return the result of the training."""
         if self._last != step:
             self._record(model, step)
         return self.run.result()
@@ -119,18 +126,18 @@ class Recorder:
             if not self._probes:
                 self._probes = self._read_texts(reader, type(model).__name__)
             subject = Subject(network, reader, max_tokens=self._max_tokens)
-            snapshot, special = see(subject, self._probes, labelled=self._labels is not None)
+            snapshot, special = take_snapshot(subject, self._probes, labelled=self._labels is not None)
         self.run.keep(step, snapshot, special)
 
     def _read_texts(self, reader: Reader, model: str) -> "tuple[Probe, ...]":
         names, labels = reader.labels, self._labels
         if len(names) < 2:
-            raise DataError(f"{model} has {len(names)} labels; a training is followed through two labels or more")
+            raise DataError(f"{model} has {len(names)} labels; following a training needs at least two")
         right = () if labels is None else tuple(_number(labels[i], names, i) for i in self._chosen)
         targets = right or [UNKNOWN] * len(self._chosen)
         read = [replace(reader.read(i, self._texts[i]), target=t) for i, t in zip(self._chosen, targets, strict=True)]
         probes = tuple(map(Probe.of, read))
-        words = tuple(tuple(compress(passage.words, asked(passage))) for passage in read)
+        words = tuple(tuple(compress(passage.words, passage.explained())) for passage in read)
         self.run.claim(ProbeTexts(self._name, model, names, words, right, self._decisions(read)))
         return probes
 
@@ -143,12 +150,12 @@ class Recorder:
         return tuple(decisions)
 
 
-def see(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool) -> tuple[Snapshot, float]:
-    """α, β and Δ of every text, and the mean share of attention on special tokens, of a model left as it was found."""
-    passages = subject.decide([probe.passage for probe in probes])
-    attention, delta, odds = zip(*subject.ask(passages, lambda b: _observed(subject, b), gradients=True), strict=True)
+def take_snapshot(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool) -> tuple[Snapshot, float]:
+    """α, β and Δ of every text, and the mean share of attention on special tokens. The model is left as found."""
+    passages = subject.with_targets([probe.passage for probe in probes])
+    attention, delta, odds = zip(*subject.map(passages, lambda b: _observed(subject, b), gradients=True), strict=True)
     alone = _alone(subject, probes)
-    words = [asked(passage) for passage in passages]
+    words = [passage.explained() for passage in passages]
     targets = [passage.target for passage in passages]
     beta = [[alone[word][target] for word in probe.alone] for probe, target in zip(probes, targets, strict=True)]
     snapshot = Snapshot(
@@ -168,47 +175,46 @@ def see(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool) -> tuple
 
 @dataclass(frozen=True)
 class Probe:
-    """A text, and what the model reads when it is given one of its words alone."""
+    """A text, and the input for each of its words alone."""
 
     passage: Passage
     alone: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, passage: Passage) -> "Probe":
-        """The probe of a passage, whose target is the label asked about, or -1 for the one predicted.
+        """The probe of a passage; its target is a label, or -1 for the predicted one.
 
         >>> passage = Passage(0, ("<s>", "good", "film"), (True, False, False), (1, 7, 8, 9), (0, 1, 2, 2))
         >>> Probe.of(passage).alone
         ((1, 7), (1, 8, 9))
         """
-        own = np.flatnonzero(asked(passage))
+        own = np.flatnonzero(passage.explained())
         if len(own) == 0:
-            raise DataError(f"text {passage.text} has no word to look at; leave it out")
-        places, special = np.arange(len(passage.words)), np.array(passage.special, dtype=bool)
-        return cls(passage, tuple(passage.without(special | (places == word)) for word in own))
+            raise DataError(f"text {passage.text} has no word besides special tokens; leave it out")
+        positions, special = np.arange(len(passage.words)), np.array(passage.special, dtype=bool)
+        return cls(passage, tuple(passage.pieces_of(special | (positions == word)) for word in own))
 
 
 def _observed(subject: Subject, batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers]]:
-    """Of every passage: α of the last layer and Δ, one value per word, and the log-odds of every label."""
+    """For every passage: α of the last layer and Δ, one value per word, and the log-odds of every label."""
     embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
     output = subject.run(batch, embedded)
-    likelihood = chosen(output.probabilities, batch).double().clamp_min(_LEAST).log()
+    likelihood = target_probability(output.probabilities, batch).double().clamp_min(_LEAST).log()
     (gradient,) = torch.autograd.grad(likelihood.sum(), embedded)
-    alpha = numbers(of_query(output.attention[-1], subject.network.query).double().mean(1))
-    delta = numbers((embedded.double() * gradient.double()).sum(-1))
-    rows = zip(batch.passages, alpha, delta, _log_odds(output.probabilities), strict=True)
-    return [(passage.words_of(a), passage.words_of(d), odds) for passage, a, d, odds in rows]
+    alpha = query_rows(output.attention[-1], subject.network.query).double().mean(1)
+    delta = (embedded.double() * gradient.double()).sum(-1)
+    return list(zip(batch.words_of(alpha), batch.words_of(delta), _log_odds(output.probabilities), strict=True))
 
 
 def _alone(subject: Subject, probes: Sequence[Probe]) -> dict[tuple[int, ...], Numbers]:
-    """The log-odds of every label for each word of the texts, read alone; a word that comes twice is read once."""
+    """The log-odds of every label for each word of the texts, read alone; equal words are run once."""
     words = dict.fromkeys(pieces for probe in probes for pieces in probe.alone)
-    passages = [Passage(i, ("",), (False,), pieces, (0,) * len(pieces)) for i, pieces in enumerate(words)]
-    return dict(zip(words, subject.ask(passages, lambda b: _log_odds(subject.run(b).probabilities)), strict=True))
+    passages = [Passage.of_pieces(i, pieces) for i, pieces in enumerate(words)]
+    return dict(zip(words, subject.map(passages, lambda b: _log_odds(subject.run(b).probabilities)), strict=True))
 
 
 def _log_odds(probabilities: Float[Tensor, "B K"]) -> Float[Numbers, "B K"]:
-    """ln p/(1 − p); 1 − p is what the other labels have, which near p = 1 has more digits than the difference."""
+    """ln p/(1 − p); 1 − p is summed over the other labels, which is more exact near p = 1 than the difference."""
     p = probabilities.double()
     return numbers(p.clamp_min(_LEAST).log() - (p.sum(-1, keepdim=True) - p).clamp_min(_LEAST).log())
 
@@ -216,18 +222,18 @@ def _log_odds(probabilities: Float[Tensor, "B K"]) -> Float[Numbers, "B K"]:
 def _checked(texts: Iterable[str], labels: Iterable[Any] | None) -> tuple[list[str], list[Any] | None]:
     if isinstance(texts, str):
         raise DataError("texts is a single text; give a list of them")
-    found, given = list(texts), None if labels is None else list(labels)
-    if not found:
-        raise DataError("there is no text to follow a training on")
-    if (odd := next((i for i, text in enumerate(found) if not isinstance(text, str)), None)) is not None:
-        raise DataError(f"text {odd} is of type {type(found[odd]).__name__}; texts are strings")
-    if given is not None and len(given) != len(found):
-        raise DataError(f"{len(found)} texts, but {len(given)} labels; give one for each, or none")
-    return found, given
+    all_texts, all_labels = list(texts), None if labels is None else list(labels)
+    if not all_texts:
+        raise DataError("there are no texts; following a training needs at least one")
+    if (odd := next((i for i, text in enumerate(all_texts) if not isinstance(text, str)), None)) is not None:
+        raise DataError(f"text {odd} is of type {type(all_texts[odd]).__name__}; texts are strings")
+    if all_labels is not None and len(all_labels) != len(all_texts):
+        raise DataError(f"{len(all_texts)} texts, but {len(all_labels)} labels; give one for each, or none")
+    return all_texts, all_labels
 
 
 def _number(label: Any, names: Sequence[str], text: int) -> int:
-    """A label by its number, whichever way it was given."""
+    """The number of a label that was given by name or number."""
     if isinstance(label, str) and label in names:
         return names.index(label)
     if isinstance(label, SupportsIndex) and 0 <= index(label) < len(names):
@@ -239,7 +245,7 @@ def _number(label: Any, names: Sequence[str], text: int) -> int:
 
 def _chosen_steps(every: int | None, steps: Iterable[int] | None) -> tuple[int | None, frozenset[int] | None]:
     if every is not None and steps is not None:
-        raise ConfigError("every and steps both say which steps to record; give one of them")
+        raise ConfigError("every and steps both choose the steps to record; give one of them")
     if every is not None and every < 1:
         raise ConfigError(f"every is {every}; it must be 1 or more")
     chosen = None if steps is None else frozenset(steps)

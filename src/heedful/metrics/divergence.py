@@ -1,4 +1,4 @@
-"""How far apart two distributions over the same positions are, row by row."""
+"""Jensen–Shannon divergence and total variation of attention maps, row by row; `models.adversary` has them in torch."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ def jensen_shannon(p: Rows, q: Rows, *, mask: ArrayLike | None = None) -> NDArra
 
         JSD(p, q) = ½ KL(p‖m) + ½ KL(q‖m),   m = ½(p + q)
 
-    Symmetric, in [0, ln 2]: 0 when equal, ln 2 when they share no position. Finite whatever is 0.
+    Symmetric, in [0, ln 2]: 0 when equal, ln 2 when they share no position. Zeros are allowed.
 
     >>> jensen_shannon([[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.5, 0.5]]).round(4)
     array([0.6931, 0.    ])
@@ -27,7 +27,7 @@ def jensen_shannon(p: Rows, q: Rows, *, mask: ArrayLike | None = None) -> NDArra
 
 
 def total_variation(p: Rows, q: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Total variation distance, in [0, 1]: the most that the two can differ on any set of positions.
+    """Total variation distance, in [0, 1]: the largest difference on any set of positions.
 
         TVD(p, q) = ½ Σ_l |p_l − q_l|
 
@@ -38,23 +38,8 @@ def total_variation(p: Rows, q: Rows, *, mask: ArrayLike | None = None) -> NDArr
     return np.clip(np.add.reduceat(np.abs(first.values - second.values), first.offsets[:-1]) / 2, 0.0, 1.0)
 
 
-def kullback_leibler(p: Rows, q: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Kullback–Leibler divergence in nats.
-
-        KL(p‖q) = Σ_l p_l ln(p_l / q_l),   0 ln(0 / q) = 0
-
-    Infinite where q is 0 at a position that p uses, as it must be (sparse attention meets this often: prefer
-    `jensen_shannon` there); never NaN.
-
-    >>> kullback_leibler([[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [0.0, 1.0]]).round(4)
-    array([0.1438,    inf])
-    """
-    first, second = _distributions(p, q, mask)
-    return np.maximum(np.add.reduceat(special.rel_entr(first.values, second.values), first.offsets[:-1]), 0.0)
-
-
 def _distributions(p: Rows, q: Rows, mask: ArrayLike | None) -> tuple[Ragged, Ragged]:
-    """Both in float64, refused where a row is no distribution (1 % is allowed for half precision)."""
+    """Both in float64; an error where a row is not a distribution (with 1 % tolerance for half precision)."""
     pair = paired(p, q, mask)
     for name, rows in zip("pq", pair, strict=True):
         total = np.add.reduceat(rows.values, rows.offsets[:-1], dtype=np.float64)
@@ -62,7 +47,7 @@ def _distributions(p: Rows, q: Rows, mask: ArrayLike | None) -> tuple[Ragged, Ra
         bad = negative | ~(np.abs(total - 1) < 0.01)
         if bad.any():
             r = int(np.argmax(bad))
-            what = "has a negative value" if negative[r] else f"sums to {total[r]:.4g}"
-            raise DataError(f"{name} is no distribution: its row {r} {what}")
+            problem = "has a negative value" if negative[r] else f"sums to {total[r]:.4g}"
+            raise DataError(f"{name} is not a distribution: its row {r} {problem}")
     first, second = (Ragged(rows.values.astype(np.float64), rows.offsets) for rows in pair)
     return first, second

@@ -1,13 +1,13 @@
-"""Adversaries: attention that differs as much as it can from a trained model's, while predictions stay as they were.
+"""Adversaries: attention that differs as much as possible from a trained model's, while predictions stay the same.
 
 All minimise, in the mean over texts, with a penalty λ ≥ 0 (Wiegreffe & Pinter 2019, §4; meister2021, App. C.1),
 
     TVD(ŷ, ŷ_base) − λ · divergence(α, α_base),   divergence = JSD(α, α_base) or KL(α ‖ α_base)
 
-or, where the penalty is None, −divergence alone: how far attention can go if predictions do not matter.
-*frozen*: everything but the scorer stays as the base has it; *instance*: nothing is trained, but the scores of each
-text are chosen anew (Jain & Wallace 2019, §4.2); *unfrozen*: a whole new model. Divergences are finite, and so are
-their gradients, where weights are exactly 0.
+or, if the penalty is None, −divergence alone: how far attention can move if predictions do not matter.
+*frozen*: only the scorer is trained, the rest is the base's; *instance*: nothing is trained, but the scores of each
+text are optimised (Jain & Wallace 2019, §4.2); *unfrozen*: a new model. Divergences and their gradients are finite
+where weights are exactly 0.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,11 +33,11 @@ DivergenceName = Literal["jsd", "kl"]
 
 
 def jensen_shannon(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
-    """Jensen–Shannon divergence in nats, in [0, ln 2], differentiable in both.
+    """Jensen–Shannon divergence in nats, in [0, ln 2], differentiable in both (`metrics.divergence` takes arrays).
 
         JSD(p, q) = ½ Σ_l p_l ln(2p_l / (p_l + q_l)) + ½ Σ_l q_l ln(2q_l / (p_l + q_l)),   0 ln 0 = 0
 
-    Where p_l = 0 its derivative, −∞ in the limit, counts as 0: no projection lets it through there.
+    Where p_l = 0 its derivative, −∞ in the limit, counts as 0: the gradient of every projection is 0 there.
 
     >>> jensen_shannon(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]))
     tensor(0.6931)
@@ -48,12 +48,12 @@ def jensen_shannon(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> 
 def kullback_leibler(
     p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"], floor: float = FLOOR
 ) -> Float[Tensor, "*rows"]:
-    """Kullback–Leibler divergence in nats with q held above a floor, so that it is finite: at most ln(1/floor).
+    """Kullback–Leibler divergence in nats with q clamped to a floor, so that it is finite: at most ln(1/floor).
 
         KL(p ‖ q) = Σ_l p_l ln(p_l / max(q_l, floor)),   0 ln 0 = 0
 
-    Departure: without the floor, whatever leaves the support of sparse attention diverges infinitely, and nothing can
-    be gained any more. Where p_l = 0 its derivative counts as 0.
+    Departure: without the floor, any weight outside the support of sparse attention makes the divergence infinite.
+    Where p_l = 0 its derivative counts as 0.
 
     >>> kullback_leibler(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 0.0]))
     tensor(13.8155)
@@ -71,19 +71,19 @@ def highest_divergence(q: Float[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> Fl
     return jensen_shannon(torch.zeros_like(q).scatter(-1, least, 1.0), q)
 
 
-def total_variation_loss(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
-    """Total variation distance, in [0, 1].
+def total_variation(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
+    """Total variation distance, in [0, 1], differentiable in both (`metrics.divergence` takes arrays).
 
         TVD(p, q) = ½ Σ_l |p_l − q_l|
 
-    >>> total_variation_loss(torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75]))
+    >>> total_variation(torch.tensor([0.5, 0.5]), torch.tensor([0.25, 0.75]))
     tensor(0.2500)
     """
     return (p - q).abs().sum(-1) / 2
 
 
 def _relative(p: Tensor, q: Tensor) -> Tensor:
-    """Σ p ln(p/q) where p > 0; neither value nor gradient from anywhere else."""
+    """Σ p ln(p/q) over p > 0; other positions add neither value nor gradient."""
     used = p > 0
     ratio = torch.where(used, p, 1.0) / torch.where(used, q, 1.0)
     return torch.where(used, p * ratio.log(), 0.0).sum(-1)
@@ -108,7 +108,7 @@ def probabilities(logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows C"]:
 
 @dataclass(frozen=True)
 class Goal:
-    """What an adversary makes small; a penalty of None leaves predictions out of it."""
+    """The loss of an adversary; a penalty of None leaves predictions out."""
 
     divergence: DivergenceName
     penalty: float | None
@@ -117,20 +117,20 @@ class Goal:
         if self.penalty is not None and self.penalty < 0:
             raise ConfigError(f"penalty is {self.penalty}; it must be 0 or more")
 
-    def of(
-        self, alpha: Float[Tensor, "B L"], logits: Float[Tensor, "B K"], wanted: ClassifierOutput
+    def loss(
+        self, alpha: Float[Tensor, "B L"], logits: Float[Tensor, "B K"], base_output: ClassifierOutput
     ) -> Float[Tensor, " B"]:
         """TVD(ŷ, ŷ_base) − λ · divergence(α, α_base) of each text."""
-        diverged = DIVERGENCES[self.divergence](alpha, wanted.alpha)
+        divergence = DIVERGENCES[self.divergence](alpha, base_output.alpha)
         if self.penalty is None:
-            return -diverged
-        return total_variation_loss(probabilities(logits), probabilities(wanted.logits)) - self.penalty * diverged
+            return -divergence
+        return total_variation(probabilities(logits), probabilities(base_output.logits)) - self.penalty * divergence
 
 
 class Adversary:
-    """A classifier in training against a base; what `models.training.train` needs of a model. The base is only read.
+    """A classifier trained against a base, for `models.training.train`. The base is not changed.
 
-    A model in mode `only` is taken for a frozen adversary, which differs from its base in the scorer alone.
+    A model in mode `only` is a frozen adversary: it differs from its base in the scorer alone.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class Adversary:
 
     @property
     def scorer(self) -> nn.Module:
-        """The attention parameters, which may have a learning rate of their own."""
+        """The attention parameters, which may have their own learning rate."""
         return self.model.scorer
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the adversary, not of its base."""
+        """The adversary's parameters, without its base's."""
         return self.model.parameters()
 
     def train(self, mode: bool = True) -> object:
@@ -152,26 +152,26 @@ class Adversary:
         return self.model.train(mode)
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """What the adversary makes small, in the mean over texts."""
+        """The mean loss over texts."""
         with undisturbed((self.base,)), torch.no_grad():
-            wanted = self.base(batch.tokens, batch.mask)
-        alpha, logits = self._attend(batch, wanted)
-        return self.goal.of(alpha, logits, wanted).mean()
+            base_output = self.base(batch.tokens, batch.mask)
+        alpha, logits = self._attend(batch, base_output)
+        return self.goal.loss(alpha, logits, base_output).mean()
 
-    def _attend(self, batch: Batch, wanted: ClassifierOutput) -> tuple[Tensor, Tensor]:
-        """α and logits; a frozen adversary has the base's hidden states, which need not be computed twice."""
+    def _attend(self, batch: Batch, base_output: ClassifierOutput) -> tuple[Tensor, Tensor]:
+        """α and logits; a frozen adversary reuses the base's hidden states."""
         model, config = self.model, self.model.config
         if model.mode != "only":
-            seen = model(batch.tokens, batch.mask)
-            return seen.alpha, seen.logits
-        alpha = project(config.projection, model.scorer(wanted.hidden), batch.mask, config.projection_parameter)
-        return alpha, model.from_attention(alpha, wanted.hidden)
+            output = model(batch.tokens, batch.mask)
+            return output.alpha, output.logits
+        alpha = project(config.projection, model.scorer(base_output.hidden), batch.mask, config.projection_parameter)
+        return alpha, model.from_attention(alpha, base_output.hidden)
 
 
 def frozen_adversary(base: AttentionClassifier, vocabulary: int, seed: int) -> AttentionClassifier:
-    """A copy of the base of which the scorer alone trains, from a new start.
+    """A copy of the base with a new scorer, which alone is trained.
 
-    Departure: a start from the base's own scorer would stay there, as divergence has no gradient where it is 0.
+    Departure: training would not leave the base's own scorer, since the divergence has no gradient where it is 0.
     """
     model = AttentionClassifier(base.config, vocabulary, base.classes, "only").to(base.output.weight.device)
     model.load_state_dict(base.state_dict())
@@ -183,7 +183,7 @@ def frozen_adversary(base: AttentionClassifier, vocabulary: int, seed: int) -> A
 
 @dataclass(frozen=True)
 class Attack:
-    """What an adversary came to, one value for each text of a split; `highest` is the JSD no attention can exceed."""
+    """Result of an adversary, one value for each text of a split; `highest` is the largest possible JSD."""
 
     jsd: NDArray[np.float64]
     highest: NDArray[np.float64]
@@ -193,11 +193,11 @@ class Attack:
 
 
 def compare(model: AttentionClassifier, base: AttentionClassifier, split: EncodedSplit) -> Attack:
-    """A frozen or unfrozen adversary against its base on some texts; both are left as they were found."""
+    """A frozen or unfrozen adversary compared with its base on some texts; both are left as they were found."""
 
-    def attacked(batch: Batch, wanted: ClassifierOutput) -> tuple[Tensor, Tensor]:
-        seen = model(batch.tokens, batch.mask)
-        return seen.alpha, seen.logits
+    def attacked(batch: Batch, base_output: ClassifierOutput) -> tuple[Tensor, Tensor]:
+        output = model(batch.tokens, batch.mask)
+        return output.alpha, output.logits
 
     with undisturbed((model, base)):
         return _attack(base, split, attacked)
@@ -213,23 +213,23 @@ def attack_instances(
     learning_rate: float,
     seed: int,
 ) -> Attack:
-    """Scores of each text chosen by Adam from a random start, N(0, 1), under the base's own projection.
+    """Scores of each text optimised by Adam from a random start, N(0, 1), under the base's own projection.
 
     Departure: Jain & Wallace bound the change of ŷ by 0.01 instead; their models all have softmax.
     """
     random, goal, config = torch.Generator().manual_seed(seed), Goal(divergence, penalty), base.config
 
-    def attacked(batch: Batch, wanted: ClassifierOutput) -> tuple[Tensor, Tensor]:
-        scores = torch.randn(batch.mask.shape, generator=random).to(wanted.hidden).requires_grad_()
+    def attacked(batch: Batch, base_output: ClassifierOutput) -> tuple[Tensor, Tensor]:
+        scores = torch.randn(batch.mask.shape, generator=random).to(base_output.hidden).requires_grad_()
         optimiser = torch.optim.Adam([scores], lr=learning_rate)
         for _ in range(steps):
             with torch.enable_grad():
                 alpha = project(config.projection, scores, batch.mask, config.projection_parameter)
-                loss = goal.of(alpha, base.from_attention(alpha, wanted.hidden), wanted).sum()
+                loss = goal.loss(alpha, base.from_attention(alpha, base_output.hidden), base_output).sum()
             (scores.grad,) = torch.autograd.grad(loss, scores)
             optimiser.step()
         alpha = project(config.projection, scores.detach(), batch.mask, config.projection_parameter)
-        return alpha, base.from_attention(alpha, wanted.hidden)
+        return alpha, base.from_attention(alpha, base_output.hidden)
 
     with undisturbed((base,)):
         return _attack(base, split, attacked)
@@ -241,18 +241,20 @@ def _attack(
     split: EncodedSplit,
     attacked: Callable[[Batch, ClassifierOutput], tuple[Tensor, Tensor]],
 ) -> Attack:
-    """Each batch's α and logits under attack beside those of the base, back in the order of the split."""
-    found = {name: np.empty(len(split)) for name in ("jsd", "highest", "tvd", "correct", "base_correct")}
+    """Compare each batch's α and logits under attack with the base's; results in the order of the split."""
+    results = {name: np.empty(len(split)) for name in ("jsd", "highest", "tvd", "correct", "base_correct")}
     for batch in evaluation_batches(split, device=base.output.weight.device):
-        wanted = base(batch.tokens, batch.mask)
-        alpha, logits = attacked(batch, wanted)
+        base_output = base(batch.tokens, batch.mask)
+        alpha, logits = attacked(batch, base_output)
         values = {
-            "jsd": jensen_shannon(alpha.double(), wanted.alpha.double()),
-            "highest": highest_divergence(wanted.alpha.double(), batch.mask),
-            "tvd": total_variation_loss(probabilities(logits), probabilities(wanted.logits)),
+            "jsd": jensen_shannon(alpha.double(), base_output.alpha.double()),
+            "highest": highest_divergence(base_output.alpha.double(), batch.mask),
+            "tvd": total_variation(probabilities(logits), probabilities(base_output.logits)),
             "correct": predict(logits) == batch.labels,
-            "base_correct": predict(wanted.logits) == batch.labels,
+            "base_correct": predict(base_output.logits) == batch.labels,
         }
         for name, value in values.items():
-            found[name][batch.index] = value.double().cpu().numpy()
-    return Attack(found["jsd"], found["highest"], found["tvd"], found["correct"] > 0, found["base_correct"] > 0)
+            results[name][batch.index] = value.double().cpu().numpy()
+    return Attack(
+        results["jsd"], results["highest"], results["tvd"], results["correct"] > 0, results["base_correct"] > 0
+    )

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heedful.attribution.forward import Importance, classifier_forward
-from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, g_y_h, g_y_x
+from heedful.attribution.attention_maps import Importance, normalised, shares
+from heedful.attribution.gradients import g_h_x, gradients
+from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.leave_one_out import d_y_h, d_y_x
+from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batching import Batch, collate, evaluation_batches, training_batches
 from heedful.data.corpus import stratified_order
@@ -34,6 +37,7 @@ from heedful.storage.step_cache import record_beside, write_with_record
 
 IMPORTANCES = ("g_y_x", "d_y_x", "g_y_h", "d_y_h", "g_y_x detached", "g_y_h detached")
 DIGITS = 6
+MAX_TOKENS = 65_536  # run at once
 EXAMPLE_LENGTH = 14  # words of the text that is shown as an example, or the next longer one
 WEIGHTS = "weights"  # the argument that says where a unit stores its weights
 
@@ -224,7 +228,7 @@ def measure(model: AttentionClassifier, texts: EncodedSplit, matrices: int, word
     """All measures of some texts, `matrices` of which have g_h(x); and one text with its g_h(x) and α in full."""
     batch = collate(texts, np.arange(len(texts)), model.output.weight.device)
     alpha = attention(model, batch)
-    rows = importances(model, batch)
+    rows = importances(model, texts)
     measures: dict[str, Any] = {
         "length": alpha.lengths.tolist(),
         "support": np.add.reduceat(alpha.values > 0, alpha.offsets[:-1], dtype=np.int64).tolist(),
@@ -248,17 +252,35 @@ def attention(model: AttentionClassifier, batch: Batch) -> Ragged:
     return as_ragged(alpha.double().cpu().numpy(), batch.mask.cpu().numpy())
 
 
-def importances(model: AttentionClassifier, batch: Batch) -> dict[str, Importance]:
-    """The importances of `IMPORTANCES`; only gradients can hold α fixed (“detached”)."""
-    forward, tokens, mask = classifier_forward(model), batch.tokens, batch.mask
-    return {
-        "g_y_x": g_y_x(forward, tokens, mask),
-        "d_y_x": d_y_x(forward, tokens, mask),
-        "g_y_h": g_y_h(forward, tokens, mask),
-        "d_y_h": d_y_h(forward, tokens, mask),
-        "g_y_x detached": g_y_x(forward, tokens, mask, attach=False),
-        "g_y_h detached": g_y_h(forward, tokens, mask, attach=False),
+def importances(model: AttentionClassifier, texts: EncodedSplit) -> dict[str, Importance]:
+    """The importances of `IMPORTANCES`, a row for each text; only gradients can hold α fixed (“detached”)."""
+    subject, passages = attribution_subject(model), text_passages(texts)
+    attached, detached = (gradients(subject, passages, attach=attach) for attach in (True, False))
+    rows = {
+        "g_y_x": attached.g_y_x,
+        "d_y_x": d_y_x(subject, passages),
+        "g_y_h": [layers[0] for layers in attached.g_y_h],
+        "d_y_h": d_y_h(subject, passages),
+        "g_y_x detached": detached.g_y_x,
+        "g_y_h detached": [layers[0] for layers in detached.g_y_h],
     }
+    return {name: shares(passages, rows[name]) for name in IMPORTANCES}
+
+
+def state_importances(model: AttentionClassifier, texts: EncodedSplit) -> Importance:
+    """g_h(x): for each text in turn, a row for each of its hidden states."""
+    matrices, lengths = g_h_x(attribution_subject(model), text_passages(texts)), texts.lengths
+    return normalised(np.concatenate([matrix.ravel() for matrix in matrices]), np.repeat(lengths, lengths))
+
+
+def attribution_subject(model: AttentionClassifier) -> Subject:
+    """The model in padded batches, an LSTM on the fast path."""
+    return Subject(classifier_network(model), max_tokens=MAX_TOKENS, padded=True)
+
+
+def text_passages(texts: EncodedSplit) -> list[Passage]:
+    """Texts as passages; ŷ is the probability of the second of two classes."""
+    return [Passage.of_pieces(i, texts.text(i).tolist(), target=1) for i in range(len(texts))]
 
 
 def _entropy(importance: Importance) -> NDArray[np.float64]:
@@ -269,9 +291,7 @@ def _entropy(importance: Importance) -> NDArray[np.float64]:
 def _contextualisation(model: AttentionClassifier, texts: EncodedSplit, count: int) -> dict[str, list[float | None]]:
     """H̃(g_{h_p}(x)), and the share of h_p that is its own token's, both in the mean over p."""
     chosen = texts.take(np.arange(count))
-    batch = collate(chosen, np.arange(count), model.output.weight.device)
-    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
-    lengths = chosen.lengths
+    matrix, lengths = state_importances(model, chosen), chosen.lengths
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]  # where the rows of each text begin
     place = np.concatenate([np.arange(n) for n in lengths])
     own = np.where(matrix.undefined, np.nan, matrix.values[matrix.offsets[:-1] + place])
@@ -318,7 +338,7 @@ def _example(model: AttentionClassifier, texts: EncodedSplit, words: Sequence[st
     long_enough = np.where(texts.lengths >= EXAMPLE_LENGTH, texts.lengths, np.iinfo(np.int64).max)
     at = int(np.argmin(long_enough)) if texts.lengths.max() >= EXAMPLE_LENGTH else int(np.argmax(texts.lengths))
     batch = collate(texts, np.array([at]), model.output.weight.device)
-    matrix = g_h_x(classifier_forward(model), batch.tokens, batch.mask)
+    matrix = state_importances(model, texts.take(np.array([at])))
     n = int(texts.lengths[at])
     return {
         "words": [words[int(i)] for i in texts.text(at)],

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.interface import Output
-from heedful.attribution.model_queries import Subject
+from heedful.attribution.attention_maps import read_attention
+from heedful.attribution.interface import Output, Subject
 from heedful.attribution.modules import ModuleNetwork
 from heedful.errors import DataError
 from tests.audits.constructed import READER, in_pieces, passages, pooled, stacked
@@ -21,19 +21,19 @@ def alone(subject, passage):
 
 def test_a_prediction_is_the_most_probable_output_by_name():
     subject, some = pooled(), passages(6)
-    decided = subject.decide(some)
+    decided = subject.with_targets(some)
     assert [passage.output for passage in decided] == [passage.label for passage in some]
     assert [subject.reader.labels[passage.target] for passage in decided] == [passage.output for passage in decided]
 
 
 def test_an_output_that_was_asked_about_stays():
-    (decided,) = pooled().decide([replace(passages(1)[0], target=1)])
+    (decided,) = pooled().with_targets([replace(passages(1)[0], target=1)])
     assert (decided.target, decided.output) == (1, "good")
 
 
 def test_reading_sums_pieces_into_words_and_takes_the_row_that_predicts():
     subject, some = stacked(), in_pieces()
-    reading = subject.read(some)
+    reading = read_attention(subject, some)
     for i, passage in enumerate(some):
         direct = alone(subject, passage)
         np.testing.assert_allclose(reading.probabilities[i], direct.probabilities[0], atol=1e-12)
@@ -47,16 +47,16 @@ def test_reading_sums_pieces_into_words_and_takes_the_row_that_predicts():
 @pytest.mark.parametrize("max_tokens", [1, 40, 10_000])
 def test_many_at_once_are_as_one_by_one(max_tokens):
     some = [*passages(7), *in_pieces()]
-    together = stacked(max_tokens=max_tokens).read(some)
+    together = read_attention(stacked(max_tokens=max_tokens), some)
     for i, passage in enumerate(some):
-        single = stacked().read([passage])
+        single = read_attention(stacked(), [passage])
         np.testing.assert_allclose(together.probabilities[i], single.probabilities[0], atol=1e-12)
         np.testing.assert_allclose(together.attention[i], single.attention[0], atol=1e-12)
 
 
 def test_deleted_words_are_gone_and_special_words_stay():
     subject = stacked()
-    passage = subject.decide(in_pieces(1))[0]
+    passage = subject.with_targets(in_pieces(1))[0]
     keep = np.zeros(len(passage.words), dtype=bool)
     keep[2] = True
     (y,) = subject.predict([passage], [keep])
@@ -69,7 +69,7 @@ def test_deleted_words_are_gone_and_special_words_stay():
 
 def test_where_nothing_is_left_there_is_no_prediction():
     subject = pooled()
-    passage = replace(subject.decide(passages(1))[0], special=(False,) * 6)
+    passage = replace(subject.with_targets(passages(1))[0], special=(False,) * 6)
     assert np.isnan(subject.predict([passage], [np.zeros(6, dtype=bool)])).all()
 
 
@@ -81,26 +81,26 @@ def network(attention, probabilities=((0.5, 0.5),)):
 
 def test_attention_that_is_missing_is_an_error():
     with pytest.raises(DataError, match="it has 2 layers"):
-        network(()).read(passages(1))
+        read_attention(network(()), passages(1))
 
 
 def test_a_prediction_that_is_no_number_is_an_error():
     alpha = torch.ones(1, 1, 1, 6)
     with pytest.raises(DataError, match=r"text 0: .* not a number"):
-        network((alpha, alpha), ((float("nan"), 1.0),)).read(passages(1))
+        read_attention(network((alpha, alpha), ((float("nan"), 1.0),)), passages(1))
 
 
 def test_an_output_that_does_not_exist_is_an_error():
     passage = replace(passages(1)[0], target=7)
-    with pytest.raises(DataError, match=r"outputs \[7\] are asked about"):
+    with pytest.raises(DataError, match=r"targets \[7\] do not all exist"):
         pooled().predict([passage], [np.ones(6, dtype=bool)])
 
 
 def test_an_empty_text_is_an_error():
-    with pytest.raises(DataError, match="text 0 has nothing in it to read"):
-        pooled().read([replace(passages(1)[0], pieces=(), word=())])
+    with pytest.raises(DataError, match="text 0 is empty"):
+        read_attention(pooled(), [replace(passages(1)[0], pieces=(), word=())])
 
 
 def test_a_network_that_cannot_be_changed_is_an_error():
-    with pytest.raises(DataError, match="no other attention"):
+    with pytest.raises(DataError, match="needs a network whose attention can be replaced"):
         pooled(can_change=False).with_attention(passages(1), lambda batch: lambda layer, alpha: alpha)

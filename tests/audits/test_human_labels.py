@@ -1,7 +1,7 @@
 import pytest
 
 from heedful.attribution.interface import Passage
-from heedful.audits.rationales import marked_words
+from heedful.audits.human_labels import marked_words
 from heedful.errors import DataError
 
 
@@ -28,9 +28,9 @@ def test_control_characters_which_tokenisers_drop_are_passed_over():
 
 
 def test_another_text_is_refused():
-    with pytest.raises(DataError, match="text 3: the passage goes on with 'bright', the marked text with 'dullfilm'"):
+    with pytest.raises(DataError, match="text 3: the passage continues with 'bright', the marked text with 'dullfilm'"):
         marked_words(passage("a", "bright"), ["a", "dull", "film"], [0, 1, 1])
-    with pytest.raises(DataError, match="3 words, but 2 say"):
+    with pytest.raises(DataError, match="3 words, but 2 marks"):
         marked_words(passage("a"), ["a", "dull", "film"], [0, 1])
-    with pytest.raises(DataError, match="goes on with 'film'"):
+    with pytest.raises(DataError, match="continues with 'film'"):
         marked_words(passage("a", "film"), ["a"], [1])

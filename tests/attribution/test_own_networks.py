@@ -1,4 +1,4 @@
-"""The importances of our own models: every encoder, every projection, both tasks; the waves against obvious loops."""
+"""Attribution of our own models: every encoder, every projection, both tasks; the fast path against obvious loops."""
 
 from dataclasses import replace
 
@@ -8,14 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.attribution import lstm_fast_path as recurrent
-from heedful.attribution.forward import Importance, classifier_forward, translator_forward
-from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, g_y_h, g_y_x, gradient_input
+from heedful.attribution import lstm_fast_path
+from heedful.attribution.gradients import gradients
+from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.modules import classifier_network, translator_network
 from heedful.config import ModelConfig, TranslatorConfig
 from heedful.data.batching import PairBatch
-from heedful.errors import ConfigError
+from heedful.errors import ConfigError, DataError
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.translator import Translator
+from tests.attribution.bag import D_Y_H, D_Y_X, G_H_X, G_Y_H, G_Y_X, MAX_TOKENS, share
 
 TYPES = 23
 SIZES = {"embedding": 5, "hidden": 6, "scorer_hidden": 4}
@@ -35,11 +37,6 @@ TRANSLATORS = {
 }
 
 
-def share(values):
-    values = np.asarray(values, dtype=float)
-    return values / values.sum(-1, keepdims=True)
-
-
 def classifier(name, classes=2, seed=0, memory=1.0):
     torch.manual_seed(seed)
     model = AttentionClassifier(CLASSIFIERS[name], TYPES, classes).double().eval()
@@ -49,15 +46,26 @@ def classifier(name, classes=2, seed=0, memory=1.0):
     return model
 
 
-def texts(lengths, seed=0):
+def texts(lengths, seed=0, target=1):
     generator = torch.Generator().manual_seed(seed)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return torch.randint(4, TYPES, mask.shape, generator=generator) * mask, mask
+    ids = torch.randint(4, TYPES, (len(lengths), max(lengths)), generator=generator).tolist()
+    return [Passage.of_pieces(i, row[:n], target=target) for i, (row, n) in enumerate(zip(ids, lengths, strict=True))]
+
+
+def subject_of(model, *, fast=True, max_tokens=MAX_TOKENS):
+    network = (translator_network if isinstance(model, Translator) else classifier_network)(model)
+    if not fast:
+        network.parts = replace(network.parts, lstm=None)
+    return Subject(network, max_tokens=max_tokens, padded=True)
+
+
+def row_of(passage):
+    return torch.tensor(passage.pieces)
 
 
 def probabilities(model, row):
     logits = model(row[None], torch.ones(1, len(row), dtype=torch.bool)).logits[0].detach()
-    return logits.sigmoid() if len(logits) == 1 else logits.softmax(0)
+    return torch.stack([1 - logits.sigmoid()[0], logits.sigmoid()[0]]) if len(logits) == 1 else logits.softmax(0)
 
 
 def without(row, i):
@@ -68,25 +76,28 @@ def without(row, i):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_one_deletion_at_a_time(name, classes):
     model = classifier(name, classes, memory=3.0)
-    tokens, mask = texts([7, 1, 4, 2])
-    found = d_y_x(classifier_forward(model), tokens, mask)
+    subject = subject_of(model)
+    some = subject.with_targets(texts([7, 1, 4, 2], target=-1))
+    found = D_Y_X(subject, some)
     assert found.undefined.tolist() == [False, True, False, False]
-    for b, n in ((0, 7), (2, 4), (3, 2)):
-        whole = probabilities(model, tokens[b, :n])
-        drops = [(whole - probabilities(model, without(tokens[b, :n], i)))[whole.argmax()].abs() for i in range(n)]
+    for b in (0, 2, 3):
+        row, target = row_of(some[b]), some[b].target
+        whole = probabilities(model, row)
+        assert int(whole.argmax()) == target
+        drops = [(whole - probabilities(model, without(row, i)))[target].abs() for i in range(len(row))]
         np.testing.assert_allclose(found[b], share(drops), rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_one_backward_pass_per_state(name):
     model = classifier(name, memory=3.0)
-    tokens, mask = texts([7, 1, 4])
-    found = g_h_x(classifier_forward(model), tokens, mask)
+    some = texts([7, 1, 4])
+    found = G_H_X(subject_of(model), some)
     expected = []
-    for b, n in enumerate((7, 1, 4)):
-        embedded = model.embedding(tokens[b : b + 1, :n]).detach().requires_grad_()
-        hidden, _ = model.encoder(embedded, mask[b : b + 1, :n])
-        for p in range(n):
+    for passage in some:
+        embedded = model.embedding(row_of(passage)[None]).detach().requires_grad_()
+        hidden, _ = model.encoder(embedded, torch.ones(embedded.shape[:2], dtype=torch.bool))
+        for p in range(len(passage.pieces)):
             (gradient,) = torch.autograd.grad(hidden[0, p].norm(), embedded, retain_graph=True)
             expected.append(share(gradient[0].norm(dim=1)))
     for row, wanted in enumerate(expected):
@@ -97,34 +108,34 @@ def test_one_backward_pass_per_state(name):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_gradients_of_a_classifier(name, attach):
     model = classifier(name, 3)
-    tokens, mask = texts([6])
-    embedded = model.embedding(tokens).detach().requires_grad_()
-    output = model.from_embeddings(embedded, mask)
+    subject = subject_of(model)
+    some = subject.with_targets(texts([6], target=-1))
+    embedded = model.embedding(row_of(some[0])[None]).detach().requires_grad_()
+    output = model.from_embeddings(embedded, torch.ones(1, 6, dtype=torch.bool))
     alpha = output.alpha if attach else output.alpha.detach()
     top = model.from_attention(alpha, output.hidden).softmax(-1).max()
     by_token, by_state = torch.autograd.grad(top, (embedded, output.hidden))
-    forward = classifier_forward(model)
-    found = g_y_x(forward, tokens, mask, attach=attach)
+    found = G_Y_X(subject, some, attach=attach)
     np.testing.assert_allclose(found[0], share(by_token[0].norm(dim=1)), rtol=1e-9)
-    found = g_y_h(forward, tokens, mask, attach=attach)
+    found = G_Y_H(subject, some, attach=attach)
     np.testing.assert_allclose(found[0], share(by_state[0].norm(dim=1)), rtol=1e-9, atol=1e-15)
-    signed = gradient_input(forward, tokens, mask, attach=attach)
+    signed = gradients(subject, some, attach=attach).x_product
     np.testing.assert_allclose(signed[0], (by_token * embedded)[0].sum(1).detach(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_state_left_out_is_projected_around(name):
     model = classifier(name)
-    tokens, mask = texts([6])
-    found = d_y_h(classifier_forward(model), tokens, mask)
-    states, _ = model.encoder(model.embedding(tokens), mask)
+    subject, some = subject_of(model), texts([6])
+    found = D_Y_H(subject, some)
+    states, _ = model.encoder(model.embedding(row_of(some[0])[None]), torch.ones(1, 6, dtype=torch.bool))
 
-    def ask(h):
+    def predict(h):
         scores = model.scorer(h)
-        alpha = classifier_forward(model).project(scores, torch.ones_like(scores, dtype=torch.bool))
-        return model.from_attention(alpha, h).sigmoid()[0, 0].detach()
+        alpha = subject.parts.project(scores, torch.ones_like(scores, dtype=torch.bool))
+        return model.from_attention(alpha[:, 0, 0], h).sigmoid()[0, 0].detach()
 
-    drops = [(ask(states) - ask(torch.cat([states[:, :i], states[:, i + 1 :]], dim=1))).abs() for i in range(6)]
+    drops = [(predict(states) - predict(torch.cat([states[:, :i], states[:, i + 1 :]], dim=1))).abs() for i in range(6)]
     np.testing.assert_allclose(found[0], share(drops), rtol=1e-8, atol=1e-13)
 
 
@@ -136,32 +147,28 @@ def test_a_state_left_out_is_projected_around(name):
     st.floats(0.2, 4.0),
     st.integers(0, 10**6),
 )
-def test_waves_equal_the_general_way(name, lengths, max_tokens, memory, seed):
-    forward = classifier_forward(classifier(name, seed=seed % 5, memory=memory))
-    general = replace(forward, lstm=None)
-    tokens, mask = texts(lengths, seed)
-    mask[:, 1:] &= torch.rand(mask[:, 1:].shape, generator=torch.Generator().manual_seed(seed)) < 0.9
-    for measure in (d_y_x, g_h_x):
-        wave, other = (measure(f, tokens, mask, max_tokens=max_tokens) for f in (forward, general))
-        np.testing.assert_array_equal(wave.undefined, other.undefined)
-        np.testing.assert_allclose(wave.values, other.values, atol=1e-9)
+def test_the_fast_path_equals_the_general_way(name, lengths, max_tokens, memory, seed):
+    model, some = classifier(name, seed=seed % 5, memory=memory), texts(lengths, seed)
+    for method in (D_Y_X, G_H_X):
+        fast, other = (method(subject_of(model, fast=fast, max_tokens=max_tokens), some) for fast in (True, False))
+        np.testing.assert_array_equal(fast.undefined, other.undefined)
+        np.testing.assert_allclose(fast.values, other.values, atol=1e-9)
 
 
 @pytest.mark.parametrize("memory", [1.0, 3.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_is_forgotten_is_not_followed(monkeypatch, dtype, memory):
     """A long text: variants that have converged and adjoints that have vanished are dropped, to no effect."""
-    forward = classifier_forward(classifier("bilstm", memory=memory).to(dtype))
-    tokens, mask = texts([250, 243])
+    subject, some = subject_of(classifier("bilstm", memory=memory).to(dtype)), texts([250, 243])
     counted = []
-    monkeypatch.setattr(recurrent, "_converged", count(recurrent._converged, counted))
-    monkeypatch.setattr(recurrent, "_vanished", count(recurrent._vanished, counted))
-    found = [measure(forward, tokens, mask) for measure in (d_y_x, g_h_x)]
+    monkeypatch.setattr(lstm_fast_path, "_converged", count(lstm_fast_path._converged, counted))
+    monkeypatch.setattr(lstm_fast_path, "_vanished", count(lstm_fast_path._vanished, counted))
+    found = [method(subject, some) for method in (D_Y_X, G_H_X)]
     assert sum(counted) > 0 or memory > 1
-    monkeypatch.setattr(recurrent, "CHECK_EVERY", 10**9)
-    for measure, short in zip((d_y_x, g_h_x), found, strict=True):
+    monkeypatch.setattr(lstm_fast_path, "CHECK_EVERY", 10**9)
+    for method, short in zip((D_Y_X, G_H_X), found, strict=True):
         np.testing.assert_allclose(
-            short.values, measure(forward, tokens, mask).values, atol=1e-12 if dtype.itemsize == 8 else 2e-5
+            short.values, method(subject, some).values, atol=1e-12 if dtype.itemsize == 8 else 2e-5
         )
 
 
@@ -172,22 +179,22 @@ def test_states_whose_adjoints_have_all_vanished_are_left_at_once(monkeypatch):
             parameter *= 1e-40
         lstm.bias_ih_l0[4:8] = -1000.0  # nothing of a cell is kept
     embedded, start = torch.randn(2, 60, 3, dtype=torch.float64), torch.randn(60, 2, 4, dtype=torch.float64)
-    read = recurrent.run(lstm, embedded, torch.ones(2, 60, dtype=torch.bool), keep_gates=True)
-    followed = [i for i, _, _ in recurrent._adjoints(read, start, 50, 54)]
+    read = lstm_fast_path.run(lstm, embedded, torch.ones(2, 60, dtype=torch.bool), keep_gates=True)
+    followed = [i for i, _, _ in lstm_fast_path._adjoints(read, start, 50, 54)]
     assert followed == list(range(53, 53 - len(followed), -1))
     assert len(followed) < 54
-    whole, part = (recurrent.adjoint_norms([read], start, *span) for span in ((0, 60), (50, 54)))
+    whole, part = (lstm_fast_path.adjoint_norms([read], start, *span) for span in ((0, 60), (50, 54)))
     torch.testing.assert_close(part, whole[50:54])
-    monkeypatch.setattr(recurrent, "CHECK_EVERY", 10**9)
-    torch.testing.assert_close(part, recurrent.adjoint_norms([read], start, 50, 54), rtol=1e-12, atol=1e-300)
+    monkeypatch.setattr(lstm_fast_path, "CHECK_EVERY", 10**9)
+    torch.testing.assert_close(part, lstm_fast_path.adjoint_norms([read], start, 50, 54), rtol=1e-12, atol=1e-300)
 
 
 def test_what_is_no_number_has_neither_vanished_nor_converged():
     nan, nothing = torch.full((2, 1, 3), torch.nan), torch.zeros(2, 1, 3)
-    assert recurrent._vanished(nothing, nothing, from_end=True) == 2
-    assert recurrent._vanished(nan, nothing, from_end=True) == 0
-    assert recurrent._converged((nothing, nothing), (nothing[0], nothing[0]), from_end=True) == 2
-    assert recurrent._converged((nan, nothing), (nothing[0], nothing[0]), from_end=True) == 0
+    assert lstm_fast_path._vanished(nothing, nothing, from_end=True) == 2
+    assert lstm_fast_path._vanished(nan, nothing, from_end=True) == 0
+    assert lstm_fast_path._converged((nothing, nothing), (nothing[0], nothing[0]), from_end=True) == 2
+    assert lstm_fast_path._converged((nan, nothing), (nothing[0], nothing[0]), from_end=True) == 0
 
 
 def count(function, counted):
@@ -198,38 +205,43 @@ def count(function, counted):
     return counting
 
 
-def test_a_waves_memory_is_bounded():
+def test_the_memory_of_the_fast_path_is_bounded():
     """However long the texts, no more hidden states than allowed are held at once."""
-    forward, held = classifier_forward(classifier("bilstm")), []
+    network, held = classifier_network(classifier("bilstm")), []
+    layer = network.parts.lstm
 
-    def finish(hidden, last, text):
+    def finish(hidden, last, before):
         held.append(hidden.shape[0] * hidden.shape[1])
-        return forward.lstm.finish(hidden, last, text)
+        return layer.finish(hidden, last, before)
 
-    watched = replace(forward, lstm=replace(forward.lstm, finish=finish))
-    tokens, mask = texts([90, 13, 2, 1, 17])
-    d_y_x(watched, tokens, mask, max_tokens=200)
+    network.parts = replace(network.parts, lstm=replace(layer, finish=finish))
+    some = texts([90, 13, 2, 1, 17])
+    D_Y_X(Subject(network, max_tokens=200, padded=True), some)
     assert 100 < max(held) <= 200
-    assert isinstance(g_h_x(watched, tokens, mask), Importance)
+    held.clear()
+    G_H_X(Subject(network, max_tokens=MAX_TOKENS, padded=True), some)
     assert max(held) <= 512
 
 
 def test_only_one_plain_layer_is_read_here():
-    with pytest.raises(ConfigError, match="one layer"):
-        recurrent.run(torch.nn.LSTM(3, 4, bidirectional=True), torch.zeros(1, 2, 3), torch.ones(1, 2, dtype=torch.bool))
+    with pytest.raises(ConfigError, match="only one layer"):
+        lstm_fast_path.run(
+            torch.nn.LSTM(3, 4, bidirectional=True), torch.zeros(1, 2, 3), torch.ones(1, 2, dtype=torch.bool)
+        )
 
 
 def test_an_lstm_without_bias():
     torch.manual_seed(0)
     lstm = torch.nn.LSTM(3, 4, bias=False, batch_first=True).double()
     embedded = torch.randn(2, 5, 3, dtype=torch.float64)
-    read = recurrent.run(lstm, embedded, torch.ones(2, 5, dtype=torch.bool))
+    read = lstm_fast_path.run(lstm, embedded, torch.ones(2, 5, dtype=torch.bool))
     torch.testing.assert_close(read.after[0].transpose(0, 1), lstm(embedded)[0])
 
 
 def pair_batch(pairs, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    source, source_mask = texts([n for n, _ in pairs], seed)
+    source_mask = torch.arange(max(n for n, _ in pairs)) < torch.tensor([n for n, _ in pairs])[:, None]
+    source = torch.randint(4, TYPES, source_mask.shape, generator=generator) * source_mask
     target_mask = torch.arange(max(m for _, m in pairs)) < torch.tensor([m for _, m in pairs])[:, None]
     told, said = (torch.randint(4, TYPES, target_mask.shape, generator=generator) * target_mask for _ in range(2))
     return PairBatch(source, source_mask, told, said, target_mask, np.arange(len(pairs)))
@@ -258,9 +270,17 @@ def test_a_translators_chosen_word(name, mode):
     model = Translator(TRANSLATORS[name], TYPES, mode).double().eval()
     batch = pair_batch([(7, 3), (1, 5), (4, 2)])
     position = torch.tensor([2, 3, 0])
-    forward = translator_forward(model, batch, position)
+    some = [
+        Passage.of_pieces(
+            b,
+            batch.source[b][batch.source_mask[b]].tolist(),
+            target=int(batch.target_out[b, t]),
+            before=tuple(batch.target_in[b, : t + 1].tolist()),
+        )
+        for b, t in enumerate(position.tolist())
+    ]
     by_token, by_state, by_deletion, by_masking, by_hidden = (
-        measure(forward, batch.source, batch.source_mask) for measure in (g_y_x, g_y_h, d_y_x, d_y_h, g_h_x)
+        method(subject_of(model), some) for method in (G_Y_X, G_Y_H, D_Y_X, D_Y_H, G_H_X)
     )
     first = 0
     for b, t in enumerate(position.tolist()):
@@ -300,8 +320,9 @@ def test_a_translators_chosen_word(name, mode):
         np.testing.assert_allclose(by_deletion[b], share(deleted), rtol=1e-6)
 
 
-def test_a_word_that_is_not_there_cannot_be_asked_about():
-    model = Translator(TRANSLATORS["linear"], TYPES)
-    batch = pair_batch([(3, 3), (2, 5)])
-    with pytest.raises(ConfigError, match=r"positions \[3, 0\] must lie in 0 … \[2, 4\]"):
-        translator_forward(model, batch, torch.tensor([3, 0]))
+def test_a_classifier_has_no_output_before_and_a_translator_needs_it():
+    (passage,) = texts([3])
+    with pytest.raises(DataError, match="a translator predicts an output word"):
+        G_Y_X(subject_of(Translator(TRANSLATORS["linear"], TYPES)), [passage])
+    with pytest.raises(DataError, match="this network is a classifier"):
+        G_Y_X(subject_of(classifier("bilstm")), [replace(passage, before=(2,))])
