@@ -19,13 +19,13 @@ from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge
 from heedful.papers.experiment import Unit, Workspace
 from heedful.papers.meister2021 import adversaries, figures, models, tables
-from heedful.papers.meister2021.adversaries import Attacked, attack, attack_needs, read_attacks
+from heedful.papers.meister2021.adversaries import MeisterAttack, attack, attack_needs, read_attacks
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.contents import CLAIMS, EXPERIMENTS
 from heedful.papers.meister2021.data import encode_corpus
 from heedful.papers.meister2021.models import (
     IMPORTANCES,
-    Trained,
+    MeisterModel,
     build,
     chosen_texts,
     importances,
@@ -97,7 +97,7 @@ def test_every_claim_is_measured(reproduced_meister: Reproduced):
 
 
 def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
-    room, kind = reproduced_meister.workspace, Trained(POLARITY, "transformer", SPARSEMAX)
+    room, kind = reproduced_meister.workspace, MeisterModel(POLARITY, "transformer", SPARSEMAX)
     seeds = read_answers(room, [kind])[kind]
     table = Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "Transformer sparsemax")
@@ -106,7 +106,7 @@ def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
 
 
 def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduced_meister: Reproduced):
-    room, kind = reproduced_meister.workspace, Trained(POLARITY, "transformer", SPARSEMAX)
+    room, kind = reproduced_meister.workspace, MeisterModel(POLARITY, "transformer", SPARSEMAX)
     first = read_answers(room, [kind])[kind][0]
     assert min(np.subtract(first["length"], first["support"])) >= 0
     assert min(first["support"]) < max(first["length"])
@@ -117,7 +117,8 @@ def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduc
 
 def test_attention_held_fixed_is_the_importance_of_hidden_states(reproduced_meister: Reproduced):
     seen = read_answers(
-        reproduced_meister.workspace, [Trained(POLARITY, a, p) for a in ARCHITECTURES for p in (SOFTMAX, SPARSEMAX)]
+        reproduced_meister.workspace,
+        [MeisterModel(POLARITY, a, p) for a in ARCHITECTURES for p in (SOFTMAX, SPARSEMAX)],
     )
     for seeds in seen.values():
         for answer in seeds:
@@ -126,7 +127,7 @@ def test_attention_held_fixed_is_the_importance_of_hidden_states(reproduced_meis
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_unit_is_the_same_again_and_keeps_the_weights_it_measured(tmp_path: Path, architecture):
-    kind = Trained(POLARITY, architecture, SPARSEMAX)
+    kind = MeisterModel(POLARITY, architecture, SPARSEMAX)
     unit = kind.unit(1, "smoke")
     first, second = (
         train_and_measure(**arguments(unit, tmp_path / name), device=CPU, report=silent) for name in ("a", "b")
@@ -187,7 +188,7 @@ def test_measuring_leaves_the_model_as_it_was():
 def test_an_adversary_is_the_same_again_and_leaves_the_weights_alone(reproduced_meister: Reproduced):
     room = reproduced_meister.workspace
     for kind in ("frozen", "instance", "unfrozen"):
-        unit = Attacked(Trained(POLARITY, "bilstm", SPARSEMAX), kind, "kl", 0.5, 1).unit(0, "smoke")
+        unit = MeisterAttack(MeisterModel(POLARITY, "bilstm", SPARSEMAX), kind, "kl", 0.5, 1).unit(0, "smoke")
         path = room.root / unit.arguments["weights"]
         before = path.read_bytes()
         first, second = (attack(**arguments(unit, room.root), device=CPU, report=silent) for _ in range(2))
@@ -197,14 +198,14 @@ def test_an_adversary_is_the_same_again_and_leaves_the_weights_alone(reproduced_
 
 
 def test_lost_weights_are_a_clear_error(tmp_path: Path):
-    unit = Attacked(Trained(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, "smoke")
+    unit = MeisterAttack(MeisterModel(POLARITY, "bilstm", SOFTMAX), "frozen", "jsd", 1.0, 1).unit(0, "smoke")
     with pytest.raises(RunError, match=r"\.safetensors: damaged \(it is gone\)"):
         attack(**arguments(unit, tmp_path), device=CPU, report=silent)
 
 
 def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Reproduced, tmp_path: Path):
-    base = Trained(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
-    kind, events = Attacked(base, "instance", "jsd", 1.0, 1), []
+    base = MeisterModel(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
+    kind, events = MeisterAttack(base, "instance", "jsd", 1.0, 1), []
     shutil.copytree(reproduced_meister.workspace.root, tmp_path / "work")
     room = Workspace("smoke", tmp_path / "work")
     before, weights = read_attacks(room, [kind]), room.root / base.unit(0, "smoke").arguments["weights"]
@@ -235,7 +236,7 @@ def test_the_models_are_those_of_the_appendix():
     assert (BUDGETS["paper"].rates, BUDGETS["paper"].attention_rate) == ((1e-4, 1e-5), 10.0)
     quick = {corpus.data: corpus for corpus in BUDGETS["quick"].corpora}
     assert set(quick["sst"].grid) <= set(GRID) == set(BUDGETS["paper"].corpora[0].grid)
-    assert all(quick[data].whole for data in ("sst", "20news-sport"))
+    assert all(quick[data].is_complete for data in ("sst", "20news-sport"))
     assert all(corpus.seeds >= 5 for corpus in quick.values())
 
 
@@ -277,7 +278,7 @@ def test_texts_without_a_value_are_left_out():
 def test_every_published_number_has_its_place(reproduced_meister: Reproduced, monkeypatch: pytest.MonkeyPatch):
     """At `quick`, with answers of `smoke` in place of its own: as many published cells as the paper has numbers."""
     room = reproduced_meister.workspace
-    softmax = {a: Trained(POLARITY, a, SOFTMAX) for a in ARCHITECTURES}
+    softmax = {a: MeisterModel(POLARITY, a, SOFTMAX) for a in ARCHITECTURES}
     canned = {architecture: read_answers(room, [model])[model] for architecture, model in softmax.items()}
     attacked = {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65}
     for module in (tables, figures):

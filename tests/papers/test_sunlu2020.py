@@ -25,7 +25,7 @@ from heedful.papers.sunlu2020.data import (
     SunLuTexts,
     open_corpus,
     read_texts,
-    whole_splits,
+    with_test_split,
 )
 from heedful.papers.sunlu2020.figures import _five
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
@@ -64,7 +64,7 @@ def test_texts_have_no_ends_and_every_token_its_class():
 
 def test_a_corpus_without_a_test_set_is_divided_anew():
     corpus = replace(open_corpus("polarity"), name="20news-sport", test=EMPTY)
-    divided = whole_splits(corpus)
+    divided = with_test_split(corpus)
     parts = divided.train, divided.validation, divided.test
     whole = len(corpus.train) + len(corpus.validation)
     assert [len(part) for part in parts[:2]] == [round(0.64 * whole), round(0.16 * whole)]

@@ -27,7 +27,7 @@ from heedful.papers.meister2021.config import (
 from heedful.papers.meister2021.data import encode_corpus
 from heedful.papers.meister2021.models import (
     WEIGHTS,
-    Trained,
+    MeisterModel,
     build,
     load_base,
     train_by_epoch,
@@ -42,10 +42,10 @@ NEW_START = 10_007  # added to the base's seed: an adversary starts from other r
 
 
 @dataclass(frozen=True)
-class Attacked:
+class MeisterAttack:
     """A kind of adversary; the attack on each of the first `seeds` of the base is a unit."""
 
-    base: Trained
+    base: MeisterModel
     kind: Kind
     divergence: DivergenceName
     penalty: float | None
@@ -73,7 +73,7 @@ class Attacked:
         return [self.unit(seed, budget) for seed in range(self.seeds)]
 
 
-def attack_needs(kinds: Iterable[Attacked], budget: str) -> Needs:
+def attack_needs(kinds: Iterable[MeisterAttack], budget: str) -> Needs:
     """What `read_attacks` reads, and before that the bases with their weights."""
     kinds = list(dict.fromkeys(kinds))
     bases = [unit for base in dict.fromkeys(kind.base for kind in kinds) for unit in base.units(budget)]
@@ -83,7 +83,7 @@ def attack_needs(kinds: Iterable[Attacked], budget: str) -> Needs:
     )
 
 
-def read_attacks(workspace: Workspace, kinds: Iterable[Attacked]) -> dict[Attacked, list[dict[str, Any]]]:
+def read_attacks(workspace: Workspace, kinds: Iterable[MeisterAttack]) -> dict[MeisterAttack, list[dict[str, Any]]]:
     """What was measured on each kind of adversary, seed by seed."""
     return {kind: list(workspace.answers(kind.units(workspace.budget)).values()) for kind in dict.fromkeys(kinds)}
 
@@ -140,8 +140,8 @@ def _summary(attack: Attack) -> dict[str, Any]:
     }
 
 
-Seen = Mapping[Attacked, Sequence[Mapping[str, Any]]]
-Lines = dict[tuple[str, str], list[Attacked]]  # by model and kind of adversary, one for each corpus
+Seen = Mapping[MeisterAttack, Sequence[Mapping[str, Any]]]
+Lines = dict[tuple[str, str], list[MeisterAttack]]  # by model and kind of adversary, one for each corpus
 LABELS: dict[Kind, str] = {"frozen": "adv. frozen", "instance": "adv. per instance", "unfrozen": "adv. unfrozen"}
 ALONE = "adv. frozen, divergence alone"
 MEASURES = ("JSD", "accuracy", "accuracy change", "TVD", "highest JSD")
@@ -204,9 +204,9 @@ def _against(corpora: Sequence[MeisterCorpus], projection: Projection, sizes: At
     lines: Lines = {}
     for architecture in ARCHITECTURES:
         for corpus in corpora:
-            base, n = Trained(corpus, architecture, projection), min(sizes.seeds, corpus.seeds)
-            kinds = {label: Attacked(base, kind, "jsd", sizes.penalty, n) for kind, label in LABELS.items()}
-            for label, kind in (kinds | {ALONE: Attacked(base, "frozen", "jsd", None, n)}).items():
+            base, n = MeisterModel(corpus, architecture, projection), min(sizes.seeds, corpus.seeds)
+            kinds = {label: MeisterAttack(base, kind, "jsd", sizes.penalty, n) for kind, label in LABELS.items()}
+            for label, kind in (kinds | {ALONE: MeisterAttack(base, "frozen", "jsd", None, n)}).items():
                 lines.setdefault((NAMES[architecture], label), []).append(kind)
     return lines
 
@@ -215,9 +215,9 @@ def _by_kl(corpora: Sequence[MeisterCorpus], sizes: Attacks) -> Lines:
     lines: Lines = {}
     for architecture in ARCHITECTURES:
         for corpus in corpora:
-            base = Trained(corpus, architecture, SOFTMAX)
+            base = MeisterModel(corpus, architecture, SOFTMAX)
             for kind, label in LABELS.items():
-                adversary = Attacked(base, kind, "kl", sizes.kl_penalty, sizes.seeds)
+                adversary = MeisterAttack(base, kind, "kl", sizes.kl_penalty, sizes.seeds)
                 lines.setdefault((NAMES[architecture], label), []).append(adversary)
     return lines
 
@@ -283,12 +283,12 @@ def find_tradeoff(workspace: Workspace) -> Finding:
     )
 
 
-def _along_penalties(budget: MeisterBudget) -> dict[tuple[MeisterCorpus, Architecture, Kind], list[Attacked]]:
+def _along_penalties(budget: MeisterBudget) -> dict[tuple[MeisterCorpus, Architecture, Kind], list[MeisterAttack]]:
     """The adversaries of the trade-off, one for each penalty."""
     sizes = budget.attacks
     return {
         (corpus, architecture, kind): [
-            Attacked(Trained(corpus, architecture, SOFTMAX), kind, "jsd", penalty, sizes.seeds)
+            MeisterAttack(MeisterModel(corpus, architecture, SOFTMAX), kind, "jsd", penalty, sizes.seeds)
             for penalty in sizes.penalties
         ]
         for corpus in _tradeoff_corpora(budget)

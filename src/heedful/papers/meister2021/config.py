@@ -74,7 +74,7 @@ class MeisterCorpus:
     longest: int | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all training texts are used."""
         return self.max_train is None and self.longest is None
 

@@ -1,4 +1,4 @@
-"""The contents of meister2021: every table and figure, in the paper's order, and what it leaves out."""
+"""The contents of meister2021: every table and figure, in the paper's order, what goes beyond it, and its claims."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,12 +7,10 @@ from heedful.papers.experiment import Experiment, Workspace
 from heedful.papers.findings import Finding
 from heedful.papers.meister2021 import adversaries, figures, tables
 from heedful.papers.meister2021.config import BUDGETS, MeisterCorpus
-from heedful.papers.meister2021.models import Trained, model_needs
+from heedful.papers.meister2021.models import MeisterModel, model_needs
 from heedful.storage.serialization import content
 
 TITLE = "Is Sparse Attention more Interpretable? (Meister, Lazov, Augenstein, Cotterell 2021)"
-
-
 PAPER = "meister2021"
 
 
@@ -20,7 +18,7 @@ def _experiment(
     name: str,
     title: str,
     find: Callable[[Workspace], Finding],
-    models: Callable[[Sequence[MeisterCorpus]], list[Trained]],
+    models: Callable[[Sequence[MeisterCorpus]], list[MeisterModel]],
 ) -> Experiment:
     """An experiment that reads what was measured on these models of all corpora."""
     return Experiment(

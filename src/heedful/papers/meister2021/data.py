@@ -115,11 +115,11 @@ def word_vectors(vocabulary: Vocabulary) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _divided(corpus: Corpus, rules: Rules | None, decisions: list[str]) -> Mapping[str, Split]:
     """The splits under their names, in the way of Jain & Wallace."""
-    whole = {"train": corpus.train, "validation": corpus.validation, "test": corpus.test}
+    own = {"train": corpus.train, "validation": corpus.validation, "test": corpus.test}
     if rules is None or rules.splits == "own":
-        return whole
+        return own
     if rules.splits == "pooled":
-        pool = _joined(*whole.values())
+        pool = _joined(*own.values())
         test, rest = divide(pool, [len(pool) // 5], SEED)
         validation, train = divide(rest, [len(rest) // 5], SEED)
         decisions.append(f"all {len(pool):,} texts divided anew, 64/16/20, stratified, seed {SEED}")

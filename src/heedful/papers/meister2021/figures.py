@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from heedful.papers.experiment import Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, NAMES, MeisterCorpus, entmax
-from heedful.papers.meister2021.models import Trained, read_answers
+from heedful.papers.meister2021.models import MeisterModel, read_answers
 from heedful.papers.meister2021.tables import (
     AXIS,
     AXIS_CAPTION,
@@ -34,7 +34,7 @@ from heedful.papers.meister2021.tables import (
 )
 from heedful.papers.published import published_means
 
-Seen = Mapping[Trained, Sequence[Answer]]
+Seen = Mapping[MeisterModel, Sequence[Answer]]
 PAIRS = {"gradient": ("g_y_x", "g_y_h"), "leave-one-out": ("d_y_x", "d_y_h")}
 SYMBOLS = {"g_y_x": "g_y(x)", "d_y_x": "D_y(x)", "g_y_h": "g_y(I)", "d_y_h": "D_y(I)"}
 
@@ -115,7 +115,7 @@ def find_figure1(workspace: Workspace) -> Finding:
     """Figure 1: τ(α, gradient importance) of inputs and hidden states; and g_h(x) of one text beside its α."""
     corpora = BUDGETS[workspace.budget].corpora
     seen = read_answers(workspace, main_models(corpora))
-    shown = [(p, seen[Trained(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
+    shown = [(p, seen[MeisterModel(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
     panels = []
     for projection, example in shown:
         words = tuple(example["words"])
@@ -216,9 +216,9 @@ LAYERS = ("entropy received", "entropy of a query", "tau g_y_x", "tau d_y_x")
 LAYER_HEADS = ("H̃(received)", "H̃ of one query", "τ(received, g_y(x))", "τ(received, D_y(x))")
 
 
-def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The BiLSTMs of each corpus along α of entmax."""
-    return [Trained(corpus, "bilstm", entmax(alpha)) for corpus in corpora for alpha in corpus.alphas]
+    return [MeisterModel(corpus, "bilstm", entmax(alpha)) for corpus in corpora for alpha in corpus.alphas]
 
 
 def find_entmax(workspace: Workspace) -> Finding:
@@ -248,9 +248,9 @@ def find_entmax(workspace: Workspace) -> Finding:
     )
 
 
-def layer_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def layer_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The Transformers of Tables 1 and 6."""
-    return [Trained(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
+    return [MeisterModel(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
 
 
 def find_layers(workspace: Workspace) -> Finding:

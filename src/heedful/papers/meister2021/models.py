@@ -32,6 +32,7 @@ from heedful.models.training import Trainable, train
 from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
 from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
+from heedful.storage.checksums import damaged_error
 from heedful.storage.serialization import content, from_mapping
 from heedful.storage.step_cache import record_beside, write_with_record
 
@@ -43,7 +44,7 @@ WEIGHTS = "weights"  # the argument that says where a unit stores its weights
 
 
 @dataclass(frozen=True)
-class Trained:
+class MeisterModel:
     """A kind of model; the training of each seed is a unit."""
 
     corpus: MeisterCorpus
@@ -54,7 +55,7 @@ class Trained:
     def name(self) -> str:
         """The paper's name for it.
 
-        >>> Trained(BUDGETS["quick"].corpora[0], "bilstm", Projection("softmax")).name
+        >>> MeisterModel(BUDGETS["quick"].corpora[0], "bilstm", Projection("softmax")).name
         'BiLSTM softmax'
         """
         return f"{NAMES[self.architecture]} {self.projection}"
@@ -92,12 +93,12 @@ class Trained:
         return [self.unit(seed, budget) for seed in range(self.corpus.seeds)]
 
 
-def model_needs(models: Iterable[Trained], budget: str) -> Needs:
+def model_needs(models: Iterable[MeisterModel], budget: str) -> Needs:
     """What `read_answers` reads."""
     return Needs(units=tuple(unit for model in dict.fromkeys(models) for unit in model.units(budget)))
 
 
-def read_answers(workspace: Workspace, models: Iterable[Trained]) -> dict[Trained, list[dict[str, Any]]]:
+def read_answers(workspace: Workspace, models: Iterable[MeisterModel]) -> dict[MeisterModel, list[dict[str, Any]]]:
     """What was measured on each kind of model, seed by seed."""
     return {model: list(workspace.answers(model.units(workspace.budget)).values()) for model in dict.fromkeys(models)}
 
@@ -165,7 +166,10 @@ def build(config: ModelConfig, vocabulary: Vocabulary, vectors: bool, seed: int)
 
 def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> AttentionClassifier:
     """A trained model; an error where its weights are gone or damaged."""
-    record_beside(Path(weights)).verified(Path(weights).name)
+    path = Path(weights)
+    if not path.exists():
+        raise damaged_error(path, "it is gone")
+    record_beside(path).verified(path.name)
     model = AttentionClassifier(config, len(vocabulary), 2)
     state: dict[str, Tensor] = load_file(weights)
     model.load_state_dict(state)

@@ -24,7 +24,7 @@ from heedful.papers.meister2021.config import (
     MeisterCorpus,
     sparsegen,
 )
-from heedful.papers.meister2021.models import Trained, read_answers
+from heedful.papers.meister2021.models import MeisterModel, read_answers
 from heedful.papers.published import published_means
 
 MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}  # their names in Table 3
@@ -39,24 +39,24 @@ Answer = Mapping[str, Any]
 PerText = Callable[[Answer], NDArray[np.float64]]
 
 
-def softmax_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def softmax_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The models of Table 3."""
-    return [Trained(corpus, architecture, SOFTMAX) for corpus in corpora for architecture in ARCHITECTURES]
+    return [MeisterModel(corpus, architecture, SOFTMAX) for corpus in corpora for architecture in ARCHITECTURES]
 
 
-def main_models(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def main_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The models of Tables 1 and 6: both architectures with softmax and with sparsemax."""
-    return [Trained(c, a, p) for a in ARCHITECTURES for p in PROJECTIONS for c in corpora]
+    return [MeisterModel(c, a, p) for a in ARCHITECTURES for p in PROJECTIONS for c in corpora]
 
 
-def softmax_and_grid(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def softmax_and_grid(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The models of Figure 2."""
     return [*softmax_models(corpora), *all_along(corpora)]
 
 
-def by_name(models: Sequence[Trained]) -> dict[str, list[Trained]]:
+def by_name(models: Sequence[MeisterModel]) -> dict[str, list[MeisterModel]]:
     """The lines of a table: models of one name, one for each corpus."""
-    lines: dict[str, list[Trained]] = {}
+    lines: dict[str, list[MeisterModel]] = {}
     for model in models:
         lines.setdefault(model.name, []).append(model)
     return lines
@@ -67,12 +67,12 @@ def columns(corpora: Sequence[MeisterCorpus]) -> tuple[str, ...]:
     return tuple(corpus.published_as or corpus.data for corpus in corpora)
 
 
-def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[Trained]:
+def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[MeisterModel]:
     """The models of one corpus at every λ it is trained with."""
-    return [Trained(corpus, architecture, sparsegen(lam)) for lam in corpus.grid]
+    return [MeisterModel(corpus, architecture, sparsegen(lam)) for lam in corpus.grid]
 
 
-def all_along(corpora: Sequence[MeisterCorpus]) -> list[Trained]:
+def all_along(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     """The models of all corpora at every λ."""
     return [model for corpus in corpora for architecture in ARCHITECTURES for model in along_grid(corpus, architecture)]
 
@@ -248,18 +248,20 @@ def find_table3(workspace: Workspace) -> Finding:
     gaps: dict[bool, list[Value]] = {True: [], False: []}
     for corpus in corpora:
         shown = str(corpus.published_as)
-        first = seen[Trained(corpus, "bilstm", SOFTMAX)][0]
+        first = seen[MeisterModel(corpus, "bilstm", SOFTMAX)][0]
         cells = [
             Cell(exactly(float(size)), printed.get((shown, "", f"{name} size"), (None,))[0], digits=0)
             for name, size in first["sizes"].items()
         ]
         cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
         for architecture in ("transformer", "bilstm"):
-            reached = mean_over_seeds([a["accuracy"] for a in seen[Trained(corpus, architecture, SOFTMAX)]])
+            reached = mean_over_seeds([a["accuracy"] for a in seen[MeisterModel(corpus, architecture, SOFTMAX)]])
             cells.append(Cell(reached, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
             goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
             gap = Estimate(reached.value - goal, reached.low - goal, reached.high - goal, reached.n)
-            gaps[corpus.whole].append(Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap))
+            gaps[corpus.is_complete].append(
+                Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap)
+            )
         rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
         notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
     judged = gaps[True] or gaps[False]
@@ -281,7 +283,7 @@ def find_table3(workspace: Workspace) -> Finding:
 def find_figure2(workspace: Workspace) -> Finding:
     """Figure 2: H̃ of gradient and of leave-one-out importance of the inputs, over the projections."""
     corpora = BUDGETS[workspace.budget].corpora
-    lines = {(c, a): [Trained(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
+    lines = {(c, a): [MeisterModel(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
     seen = read_answers(workspace, softmax_and_grid(corpora))
     panels, rows, values = [], [], []
     for architecture in ARCHITECTURES:

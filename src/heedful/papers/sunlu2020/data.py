@@ -69,7 +69,7 @@ def read_texts(data: str, sizes: Sample) -> SunLuTexts:
     >>> texts.vocabulary.words[int(np.flatnonzero(texts.token_class == 1)[0])][:3]
     'pos'
     """
-    corpus = whole_splits(open_corpus(data))
+    corpus = with_test_split(open_corpus(data))
     used = replace(
         corpus,
         train=sample(corpus.train, sizes.train, SEED),
@@ -100,17 +100,17 @@ def open_corpus(data: str) -> Corpus:
     return replace(corpus, rules=PLAIN)
 
 
-def whole_splits(corpus: Corpus) -> Corpus:
+def with_test_split(corpus: Corpus) -> Corpus:
     """Three splits: a corpus that has no test set is divided anew, all of it, in the paper's proportions.
 
-    >>> whole_splits(open_corpus("polarity")).name
+    >>> with_test_split(open_corpus("polarity")).name
     'polarity'
     """
     if corpus.name not in SHARES:
         return corpus
-    whole = Split(corpus.train.texts + corpus.validation.texts, corpus.train.labels + corpus.validation.labels)
-    sizes = [round(share * len(whole)) for share in SHARES[corpus.name]]
-    train, validation, test = divide(whole, sizes, SEED)
+    pool = Split(corpus.train.texts + corpus.validation.texts, corpus.train.labels + corpus.validation.labels)
+    sizes = [round(share * len(pool)) for share in SHARES[corpus.name]]
+    train, validation, test = divide(pool, sizes, SEED)
     return replace(corpus, train=train, validation=validation, test=test)
 
 

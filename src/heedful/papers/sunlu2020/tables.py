@@ -15,7 +15,7 @@ from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.published import published_accuracies, published_sizes
 from heedful.papers.sunlu2020.config import BUDGETS, HUGE, KINDS, MODERATE, SMALL, SunLuBudget, TrainingPlan
-from heedful.papers.sunlu2020.data import open_corpus, whole_splits
+from heedful.papers.sunlu2020.data import open_corpus, with_test_split
 from heedful.papers.sunlu2020.models import Kind, TrainingJob
 
 Answers = Mapping[TrainingJob, Mapping[str, Any]]
@@ -152,7 +152,7 @@ def statistics_needs(budget: str) -> Needs:
 
 
 def find_statistics(workspace: Workspace) -> Finding:
-    """Table 1: average length, vocabulary, and how many texts of each label every split has, of whole corpora."""
+    """Table 1: average length, vocabulary, and how many texts of each label every split has; nothing is cut."""
     budget = BUDGETS[workspace.budget]
     rows = []
     for data in corpus_names(budget):
@@ -190,7 +190,7 @@ def statistics(data: str, *, device: torch.device | None = None, report: Report 
     >>> numbers["average_length"], numbers["vocabulary"]
     (12.0, 1100)
     """
-    corpus = whole_splits(open_corpus(data))
+    corpus = with_test_split(open_corpus(data))
     splits: dict[str, Split] = {theirs: getattr(corpus, name) for name, theirs in NAMES.items()}
     words = [tokenise(text, corpus.rules) for split in splits.values() for text in split.texts]
     counts = {name: np.bincount(split.labels, minlength=len(corpus.labels)) for name, split in splits.items()}
