@@ -14,9 +14,8 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from heedful.config import study_preset
-from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
-from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.tasks import stream_pairs
 from heedful.storage.atomic_files import sha256
 from heedful.storage.checksums import write_checksummed_text

@@ -32,7 +32,7 @@ from heedful.reports.audit_sections import (
     tau_section,
 )
 from heedful.reports.charts import Picture, shade_colours
-from heedful.reports.formatting import duration, interval, p_value, percent, quantity_name, with_ends
+from heedful.reports.html import duration, interval, p_value, percent, quantity_name, with_ends
 from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
 from heedful.storage.atomic_files import read_json, write_text

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from heedful.config import TrainConfig as TrainConfig
     from heedful.data.corpus import Corpus as Corpus
     from heedful.errors import HeedfulError as HeedfulError
-    from heedful.followed.callbacks import TraceCallback as TraceCallback
     from heedful.followed.training import Recorder as Recorder
+    from heedful.followed.training import TraceCallback as TraceCallback
     from heedful.metrics.statistics import Estimate as Estimate
     from heedful.models import lexicon as lexicon
     from heedful.studies.result import StudyResult as StudyResult
@@ -55,7 +55,7 @@ _HOMES = {
     "Subject": "heedful.attribution.interface",
     "SweepResult": "heedful.sweeps.result",
     "Trace": "heedful.tracing.store",
-    "TraceCallback": "heedful.followed.callbacks",
+    "TraceCallback": "heedful.followed.training",
     "TrainConfig": "heedful.config",
     "WordReader": "heedful.attribution.modules",
     "audit": "heedful.api",

@@ -17,7 +17,7 @@ from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
-    from heedful.execution.parallel_map import Place
+    from heedful.execution.pool import Place
     from heedful.execution.worker import Event, OnEvent
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
@@ -332,7 +332,7 @@ def sweep(
 def study_of_sweep(*, folder: str, report: "OnEvent" = lambda event: None, **arguments: Any) -> None:
     """Run one study of a sweep and write its page: the job that `sweep` gives to workers."""
     from heedful.reports.pages import write_report
-    from heedful.sweeps.study_job import run_one_study
+    from heedful.sweeps.sweep import run_one_study
 
     run_one_study(folder=folder, report=report, **arguments)
     report({"stage": "writing the report"})

@@ -5,7 +5,7 @@ from heedful.attribution.interface import Passage
 from heedful.audits.human_labels import alignment_errors, output_words
 from heedful.audits.result import find
 from heedful.config import AuditSettings
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from heedful.errors import DataError
 
 

@@ -8,7 +8,7 @@ import pytest
 from heedful.audits.audit import AuditSettings, Measurements, free_folder, run_audit
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.records.index import list_runs
 from heedful.storage.manifest import Manifest

@@ -10,7 +10,7 @@ from heedful.attribution.huggingface import open_classifier, open_translator, ou
 from heedful.attribution.interface import Subject
 from heedful.audits.audit import AuditSettings, run_audit
 from heedful.audits.result import AuditResult
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from tests.audits.tiny import CLASSIFIERS, LABELS, PAIRS, SEQUENCES, TEXTS
 
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, resamples=20)

@@ -9,7 +9,7 @@ from heedful.attribution.attention_maps import HIDDEN, HIDDEN_DELETION, read_att
 from heedful.attribution.interface import Subject
 from heedful.attribution.modules import classifier_network
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.own_models import open_run, validation_passages
+from heedful.audits.request import open_run, validation_passages
 from heedful.audits.scores import importances
 from heedful.config import ModelConfig
 from heedful.errors import RunError

@@ -5,8 +5,7 @@ import torch
 from heedful.attribution.attention_maps import DELETION, GRADIENT
 from heedful.attribution.modules import translator_network
 from heedful.audits.audit import AuditSettings, run_audit
-from heedful.audits.own_models import open_translator_run
-from heedful.audits.request import open_request
+from heedful.audits.request import open_request, open_translator_run
 from heedful.config import TranslatorConfig
 from heedful.data.batching import collate
 from heedful.errors import ConfigError, DataError, RunError

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.alignments import Alignment, parse_links, read_alignments
 from heedful.data.files.text_files import read_lines
+from heedful.data.parallel import Alignment, parse_links, read_alignments
 from heedful.errors import DataError
 
 MIRROR = Path(os.environ.get("HEEDFUL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

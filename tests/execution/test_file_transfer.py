@@ -3,8 +3,8 @@
 import pytest
 
 from heedful.errors import RunError
-from heedful.execution import file_transfer
-from heedful.execution.file_transfer import INCOMING, Arrival, clear_incoming, incoming_folder, pieces
+from heedful.execution import ray_backend as file_transfer
+from heedful.execution.ray_backend import INCOMING, Arrival, clear_incoming, incoming_folder, pieces
 
 
 def test_what_was_sent_arrives(tmp_path, monkeypatch):

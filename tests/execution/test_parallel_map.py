@@ -8,7 +8,7 @@ import pytest
 
 from heedful.api import place_named
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.execution.parallel_map import parallel_map
+from heedful.execution.pool import parallel_map
 from tests.execution.jobs import double
 
 
@@ -37,7 +37,7 @@ def test_places_that_are_not():
 RAY = """
 from tests.execution.jobs import double
 from heedful.errors import DataError
-from heedful.execution.parallel_map import parallel_map
+from heedful.execution.pool import parallel_map
 
 came = []
 try:
@@ -63,7 +63,7 @@ def test_on_ray():
 def test_a_script_needs_no_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from heedful.execution.parallel_map import parallel_map\nprint(list(parallel_map(pow, 2, [3, 4], jobs=2)))\n"
+        "from heedful.execution.pool import parallel_map\nprint(list(parallel_map(pow, 2, [3, 4], jobs=2)))\n"
     )
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert ran.stdout == "[(3, 8), (4, 16)]\n"

@@ -8,10 +8,8 @@ import pytest
 
 from heedful.errors import DamagedError, DataError, RunError
 from heedful.execution import ray_backend
-from heedful.execution.file_transfer import INCOMING
-from heedful.execution.parallel_map import parallel_map
-from heedful.execution.pool import Job, Shared, StoppedError, WorkerDiedError
-from heedful.execution.ray_backend import NodeOrder, RayPool, run_on_node, versions
+from heedful.execution.pool import Job, Shared, StoppedError, WorkerDiedError, parallel_map
+from heedful.execution.ray_backend import INCOMING, NodeOrder, RayPool, run_on_node, versions
 from tests.execution.jobs import double
 from tests.execution.pretend_ray import LostError, PretendRay, Reference
 

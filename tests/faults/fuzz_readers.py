@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from heedful import api
-from heedful.data.alignments import read_alignments
 from heedful.data.corpora.eraser import read_marked
 from heedful.data.loading import open_data
+from heedful.data.parallel import read_alignments
 from heedful.data.subwords import EncodedPairs, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.preflights.preflight import run_preflight

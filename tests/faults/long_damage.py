@@ -8,8 +8,7 @@ from pathlib import Path
 
 import torch
 
-from heedful.studies.repair import is_intact
-from heedful.studies.run_directory import RunDirectory
+from heedful.studies.run_directory import RunDirectory, is_intact
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, last
 from tests.faults.ledger import record
 from tests.faults.small import TEXTS, die_at_rename, finish

@@ -7,8 +7,7 @@ import pytest
 from heedful.config import with_overrides
 from heedful.errors import DamagedError, HeedfulError, RunError
 from heedful.reports.study_page import render_study
-from heedful.studies.repair import damages, is_intact
-from heedful.studies.run_directory import ModelSpec, RunDirectory
+from heedful.studies.run_directory import ModelSpec, RunDirectory, damages, is_intact
 from heedful.studies.token_table import token_table
 from tests.faults.damage import FINISHED, HARMS, UNFINISHED, flip, last, truncate
 from tests.faults.small import TEXTS, die_at_rename, finish

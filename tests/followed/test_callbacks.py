@@ -10,9 +10,8 @@ import torch
 import transformers
 
 from heedful.errors import ConfigError
-from heedful.followed.callbacks import TraceCallback
 from heedful.followed.result import FollowedDirectory
-from heedful.followed.training import Recorder
+from heedful.followed.training import Recorder, TraceCallback
 from tests.audits import tiny
 
 LABELS = (1, 0, 0, 1, 0, 1)
@@ -192,7 +191,7 @@ def test_only_one_of_several_processes_records(tmp_path):
 
 
 def test_without_transformers():
-    code = "import sys; sys.modules['transformers'] = None; import heedful.followed.callbacks"
+    code = "import sys; sys.modules['transformers'] = None; import heedful.followed.training"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "TraceCallback needs the package transformers" in ended.stderr
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.alignments import read_alignments
+from heedful.data.parallel import read_alignments
 from heedful.data.ragged import Ragged
 from heedful.errors import DataError
 from heedful.metrics.alignment import (

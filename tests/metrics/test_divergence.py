@@ -9,7 +9,7 @@ from scipy import special
 from scipy.spatial.distance import jensenshannon
 
 from heedful.errors import DataError
-from heedful.metrics.divergence import jensen_shannon, total_variation
+from heedful.metrics.entropy import jensen_shannon, total_variation
 
 R, L = 3, 5
 ELEMENTS = st.floats(0, 1) | st.just(0.0) | st.just(5e-324)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, f1_score
 
 from heedful.errors import DataError
-from heedful.metrics.plausibility import auprc, token_f1
+from heedful.metrics.faithfulness import auprc, token_f1
 from heedful.metrics.statistics import bootstrap_mean
 
 LENGTHS = st.lists(st.integers(1, 25), min_size=1, max_size=6)

@@ -12,7 +12,7 @@ from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batching import collate, training_batches
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
-from heedful.metrics import divergence
+from heedful.metrics import entropy as divergence
 from heedful.models.adversary import (
     Adversary,
     Goal,

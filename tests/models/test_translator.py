@@ -4,8 +4,8 @@ import torch
 from torch.testing import assert_close
 
 from heedful.config import TranslatorConfig
-from heedful.data.alignments import Alignment
 from heedful.data.batching import PairBatch, collate
+from heedful.data.parallel import Alignment
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS, PAD

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import DataError
-from heedful.sweeps import study_job
+from heedful.sweeps import sweep as study_job
 from heedful.sweeps.grid import grid_of
-from heedful.sweeps.study_job import run_one_study
-from heedful.sweeps.sweep import STUDY_FUNCTION, _Runner, run_sweep
+from heedful.sweeps.sweep import STUDY_FUNCTION, _Runner, run_one_study, run_sweep
 from tests.sweeps.tiny import FakeBackend, tiny_grid, write_reviews
 
 

@@ -7,8 +7,8 @@ import polars
 import pytest
 
 from heedful.errors import ConfigError, RunError
-from heedful.execution.file_transfer import INCOMING
 from heedful.execution.pool import StoppedError
+from heedful.execution.ray_backend import INCOMING
 from heedful.reports.pages import write_page
 from heedful.storage.manifest import Manifest, run_kind
 from heedful.sweeps.grid import grid_of

@@ -22,10 +22,15 @@ from heedful.attribution.attention_maps import (
     layer_of,
     read_attention,
 )
-from heedful.attribution.erasure import average_random_orders, erasures, random_orders
 from heedful.attribution.gradients import can_integrate, captum_missing
 from heedful.attribution.interface import Network, Numbers, Passage, Subject
-from heedful.attribution.interventions import adversarial_divergence, prediction_changes
+from heedful.attribution.interventions import (
+    adversarial_divergence,
+    average_random_orders,
+    erasures,
+    prediction_changes,
+    random_orders,
+)
 from heedful.audits.human_labels import (
     Rationales,
     alignment_errors,
@@ -38,7 +43,7 @@ from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, 
 from heedful.audits.scores import Importances, ScoreTable, chance, contrasts, importances, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
 from heedful.execution.pool import OnProgress
 from heedful.storage.atomic_files import valid_path, without_nan

@@ -10,11 +10,10 @@ from heedful.attribution.attention_maps import RANDOM
 from heedful.attribution.interface import Numbers, Passage
 from heedful.audits.result import Score
 from heedful.config import AuditSettings
-from heedful.data.alignments import Alignment, Link
+from heedful.data.parallel import Alignment, Link
 from heedful.errors import DataError
 from heedful.metrics.alignment import alignment_scores, chance_aer
-from heedful.metrics.faithfulness import top_percent
-from heedful.metrics.plausibility import auprc, token_f1
+from heedful.metrics.faithfulness import auprc, token_f1, top_percent
 from heedful.metrics.statistics import Estimate
 
 Rationales = Mapping[int, ArrayLike]  # text → one truth value for each word that is not special

@@ -13,9 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.alignments import Alignment, parse_links
 from heedful.data.files.text_files import reason, regular
-from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit, parse_links
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError

@@ -33,7 +33,7 @@ DivergenceName = Literal["jsd", "kl"]
 
 
 def jensen_shannon(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
-    """Jensen–Shannon divergence in nats, in [0, ln 2], differentiable in both (`metrics.divergence` takes arrays).
+    """Jensen–Shannon divergence in nats, in [0, ln 2], differentiable in both (`metrics.entropy` takes arrays).
 
         JSD(p, q) = ½ Σ_l p_l ln(2p_l / (p_l + q_l)) + ½ Σ_l q_l ln(2q_l / (p_l + q_l)),   0 ln 0 = 0
 
@@ -72,7 +72,7 @@ def highest_divergence(q: Float[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> Fl
 
 
 def total_variation(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
-    """Total variation distance, in [0, 1], differentiable in both (`metrics.divergence` takes arrays).
+    """Total variation distance, in [0, 1], differentiable in both (`metrics.entropy` takes arrays).
 
         TVD(p, q) = ½ Σ_l |p_l − q_l|
 

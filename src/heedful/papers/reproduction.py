@@ -20,9 +20,8 @@ from heedful.papers.claims import Claim, LedgerEntry, judge
 from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
 from heedful.papers.results import Result, new_result, result_path, stored_results, why_stale, write_folder_manifest
 from heedful.storage.manifest import MANIFEST
-from heedful.studies.repair import is_intact
 from heedful.studies.result import StudyResult
-from heedful.studies.run_directory import RunDirectory, model_specs
+from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
 
 KEYS = ("snell2021", "meister2021", "sunlu2020")

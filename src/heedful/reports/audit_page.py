@@ -27,17 +27,18 @@ from heedful.reports.audit_sections import (
 )
 from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, Picture, dots_svg, shade, shaded_style
 from heedful.reports.comparison import RunSummary, comparison_names, comparison_words
-from heedful.reports.formatting import (
+from heedful.reports.html import (
     NONE,
     QUERIES,
+    assets,
     decimal,
+    fill,
     interval,
     p_value,
     percent,
     quantity_name,
     with_ends,
 )
-from heedful.reports.html import assets, fill
 from heedful.storage.atomic_files import without_nan, write_text
 from heedful.storage.manifest import MANIFEST, Manifest
 

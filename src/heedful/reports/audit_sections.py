@@ -9,7 +9,7 @@ from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FAR
 from heedful.metrics.statistics import Estimate
 from heedful.reports.charts import ChartLine, ChartMark, ChartScale, Picture, ShadedCell, dots_svg, signed_shade
-from heedful.reports.formatting import NONE, decimal, quantity_name, with_ends
+from heedful.reports.html import NONE, decimal, quantity_name, with_ends
 
 Column = Callable[[str], Estimate | None]
 

@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from heedful.html import dot, line
 from heedful.metrics.statistics import Estimate
-from heedful.reports.formatting import decimal, percent
-from heedful.reports.html import assets
+from heedful.reports.html import assets, decimal, percent
 
 _WIDTH, _LEFT, _RIGHT = 360, 130, 302  # names stand before the left end of the scale, values after the right
 _WORD = 48  # what the name of a reference may take

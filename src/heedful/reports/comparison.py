@@ -11,8 +11,7 @@ from heedful.errors import RunError
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.reports import study_page
-from heedful.reports.formatting import NONE, with_interval
-from heedful.reports.html import Arrays, Payload, fill_training_page
+from heedful.reports.html import NONE, Arrays, Payload, fill_training_page, with_interval
 from heedful.reports.study_payload import (
     FORMAT,
     accuracy_curves,

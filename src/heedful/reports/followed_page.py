@@ -20,8 +20,7 @@ from heedful.reports.comparison import (
     shared_content,
 )
 from heedful.reports.examples import RunWords, embed_views, embed_words, text_facts
-from heedful.reports.formatting import interval, percent
-from heedful.reports.html import Arrays, Payload, fill_training_page
+from heedful.reports.html import Arrays, Payload, fill_training_page, interval, percent
 from heedful.reports.study_page import TERMS
 from heedful.reports.study_payload import FORMAT, drawn_agreement
 from heedful.storage.atomic_files import without_nan

@@ -1,8 +1,9 @@
-"""Fill a template: escaped words, embedded numbers, one style, one script, and nothing that is fetched."""
+"""Pages from templates: escaped words, embedded numbers, one style, one script; and numbers as people read them."""
 
 import base64
 import hashlib
 import json
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +15,156 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from heedful import __version__
-from heedful.html import answers, dots_and_whiskers, raised, reasons
+from heedful.html import answers, between, dots_and_whiskers, raised, reasons
+from heedful.metrics.statistics import Estimate
 from heedful.reports.equations import equations, linked
-from heedful.reports.formatting import interval, percent
+
+NONE = "–"
+_SPACE = "\N{NO-BREAK SPACE}"
+_FINE = 0.03  # an interval narrower than this would vanish in whole percents
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with one decimal; a dash where there is none.
+
+    >>> percent(0.5432), percent(float("nan"))
+    ('54.3\\xa0%', '–')
+    """
+    return NONE if share is None or math.isnan(share) else f"{written(100 * share, 1)}{_SPACE}%"
+
+
+def interval(estimate: Estimate) -> str:
+    """The ends of an interval in percent, whole unless it is narrow; a dash where there is none.
+
+    >>> interval(Estimate(0.54, 0.51, 0.57, 90)), interval(Estimate(0.54, 0.531, 0.549, 9000))
+    ('51–57', '53.1–54.9')
+    >>> interval(Estimate(0.05, -0.06, 0.21, 2))
+    '−6 to 21'
+    """
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
+        return NONE
+    digits = 1 if estimate.high - estimate.low < _FINE else 0
+    return between(written(100 * estimate.low, digits), written(100 * estimate.high, digits))
+
+
+def with_interval(estimate: Estimate) -> str:
+    """A share in percent, and its interval in parentheses where it has one.
+
+    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
+    '54.0\\xa0% (51–57)'
+    """
+    value, ends = percent(estimate.value), interval(estimate)
+    return value if ends == NONE else f"{value} ({ends})"
+
+
+def duration(seconds: float | int) -> str:
+    """Seconds in hours, minutes and seconds.
+
+    >>> duration(4.5), duration(312), duration(4321)
+    ('5 s', '5 min 12 s', '1 h 12 min')
+    """
+    total = math.ceil(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
+
+
+def written(value: float, digits: int) -> str:
+    """A number with a true minus sign and no minus before zero; a dash where there is none.
+
+    >>> written(-0.04, 1), written(-12345.678, 1), written(float("nan"), 1), written(float("-inf"), 1)
+    ('0.0', '−12,345.7', '–', '−∞')
+    """
+    if math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.{digits}f}"
+    return text.lstrip("-") if round(value, digits) == 0 else text.replace("-", "−")
+
+
+MODEL_TITLES = {
+    "standard": "standard model",
+    "uniform": "uniform twin",
+    "attention-only": "frozen twin",
+    "proxy": "bag-of-words proxy",
+    "logistic": "logistic regression",
+    "lexicon": "IBM Model 1",
+}
+
+QUERIES = {
+    "first": "from the first place, where a classification token stands",
+    "last": "from the last place, where the prediction is read",
+    "mean": "from all places, averaged",
+    "only": "from the one place that it has",
+    "": "as it was given",
+}
+
+
+def quantity_name(quantity: str) -> str:
+    """The usual name of a quantity or of a comparison.
+
+    >>> quantity_name("auprc"), quantity_name("tau with gradient"), quantity_name("sufficiency")
+    ('AUPRC', 'τ with gradient', 'sufficiency')
+    """
+    known = {"tau": "τ", "token f1": "token F1", "auprc": "AUPRC", "aer": "alignment error rate"}
+    first, between, rest = quantity.partition(" with ")
+    return known.get(first, first) + between + rest
+
+
+def decimal(value: float | None, digits: int = 3) -> str:
+    """A number with a true minus sign; a dash where there is none.
+
+    >>> decimal(-0.12345), decimal(None)
+    ('−0.123', '–')
+    """
+    return NONE if value is None else written(value, digits)
+
+
+def ends(estimate: Estimate | None, digits: int = 3) -> str:
+    """The interval alone.
+
+    >>> ends(Estimate(0.31, 0.25, 0.372, 40)), ends(Estimate(0.31, -0.1, 0.372, 40), 2), ends(None)
+    ('0.250–0.372', '−0.10 to 0.37', '–')
+    """
+    if estimate is None or math.isnan(estimate.value):
+        return NONE
+    return between(decimal(estimate.low, digits), decimal(estimate.high, digits))
+
+
+def with_ends(estimate: Estimate | None, digits: int = 3) -> str:
+    """A mean and its interval in parentheses; a dash where nothing was measured.
+
+    >>> with_ends(Estimate(0.31, 0.25, 0.372, 40)), with_ends(None)
+    ('0.310 (0.250–0.372)', '–')
+    """
+    between = ends(estimate, digits)
+    return NONE if estimate is None or between == NONE else f"{decimal(estimate.value, digits)} ({between})"
+
+
+def p_value(p: float) -> str:
+    """A p-value; below 0.001 only that.
+
+    >>> p_value(0.03456), p_value(0.00004)
+    ('0.035', '<\\xa00.001')
+    """
+    return "<\N{NO-BREAK SPACE}0.001" if p < 0.001 else decimal(p)
+
+
+def estimate_text(estimate: Estimate | None) -> str:
+    """A number with its interval in three significant digits; an exact number has none.
+
+    >>> estimate_text(Estimate(0.123456, 0.1, 0.2, 5)), estimate_text(Estimate(0.0, 0.0, 0.0, 1)), estimate_text(None)
+    ('0.123 [0.1, 0.2]', '0', '–')
+    """
+    if estimate is None or estimate.value != estimate.value:
+        return NONE
+    if estimate.low == estimate.high:
+        return f"{estimate.value:.3g}"
+    return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
+
 
 _TYPES = {
     "|u1": "Uint8Array",

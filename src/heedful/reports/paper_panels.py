@@ -16,7 +16,7 @@ from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter
 
 from heedful.papers.findings import Line, Mark, Panel, Points
-from heedful.reports.formatting import written
+from heedful.reports.html import written
 from heedful.reports.paper_tables import one_line
 
 CELL_HEIGHT = 0.3

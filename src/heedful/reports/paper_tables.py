@@ -17,7 +17,7 @@ from heedful.errors import DataError
 from heedful.html import between, raised
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, ResultTable, Row
-from heedful.reports.formatting import NONE, written
+from heedful.reports.html import NONE, written
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -10,8 +10,7 @@ from heedful.data.catalog import is_named
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
-from heedful.reports.formatting import MODEL_TITLES, NONE, duration, interval, percent, with_interval
-from heedful.reports.html import fill_training_page
+from heedful.reports.html import MODEL_TITLES, NONE, duration, fill_training_page, interval, percent, with_interval
 from heedful.reports.study_payload import agreement_key, study_payload
 from heedful.storage.serialization import digest
 from heedful.studies.page_data import study_page_data

@@ -7,8 +7,7 @@ from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements
 from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
-from heedful.reports.formatting import MODEL_TITLES
-from heedful.reports.html import Arrays, Payload
+from heedful.reports.html import MODEL_TITLES, Arrays, Payload
 from heedful.storage.atomic_files import without_nan
 from heedful.studies.page_data import RECORDED, PageModel, PairExamples, StudyPageData
 from heedful.studies.page_words import AttendedWords, TranslatedWords

@@ -22,8 +22,7 @@ from heedful.reports.charts import (
     shade,
     shaded_style,
 )
-from heedful.reports.formatting import NONE, percent
-from heedful.reports.html import assets, fill
+from heedful.reports.html import NONE, assets, fill, percent
 from heedful.storage.atomic_files import write_text
 from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
-from heedful.reports.formatting import (
+from heedful.reports.html import (
     MODEL_TITLES,
     NONE,
     decimal,

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement

@@ -14,7 +14,9 @@ listed in the records checksums.json, done.json and manifest.json.
 """
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,12 +27,12 @@ from numpy.typing import NDArray
 from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
-from heedful.errors import DamagedError, RunError
-from heedful.storage.atomic_files import read_json, sha256, valid_path, write_json, write_text
-from heedful.storage.checksums import verify_checksummed_text, write_checksummed_text
+from heedful.errors import ConfigError, DamagedError, RunError
+from heedful.storage.atomic_files import read_json, sha256, valid_path, write_atomically, write_json, write_text
+from heedful.storage.checksums import quarantine_path, verify_checksummed_text, write_checksummed_text
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other
 from heedful.storage.serialization import digest, from_toml, to_toml
-from heedful.storage.step_cache import StepRecord
+from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 if TYPE_CHECKING:
@@ -334,3 +336,65 @@ class RunDirectory:
 
 def _is_data(path: Path) -> bool:
     return path.is_file() and path.name != "checksums.json" and path.name[0] != "." and ".damaged-" not in path.name
+
+
+def repair_run(run: RunDirectory, config: StudyConfig, notify: Notify = lambda notice: None) -> None:
+    """Set aside every damaged file of a run; call it only while holding the run's lock."""
+    if not valid_path(run.config_path).exists():
+        return
+    _repair_config(run, config, notify)
+    for record in list(run.records()):
+        record.repair(notify)
+    for done in (run.root / "models").glob("*/done.json"):
+        run.model(done.parent.name).remove_checkpoints()  # of a process that was killed before it did so itself
+
+
+def is_intact(run: RunDirectory) -> bool:
+    """Whether a run is finished and none of its files is damaged."""
+    try:
+        run.config()
+        return RESULT in run.manifest().files and next(damages(run), None) is None
+    except (RunError, ConfigError):
+        return False
+
+
+def damages(run: RunDirectory) -> Iterator[Damage]:
+    """The damaged files of a run, its config.toml apart."""
+    for record in run.records():
+        yield from record.damages()
+
+
+def trained_data_digests(run: RunDirectory) -> set[str]:
+    """The digests of the data that the trained models of a run were trained on."""
+    return {identity["data"] for identity in _identities(run)}
+
+
+def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> None:
+    """Replace a damaged config.toml by the given settings, unless the records of the run name other settings."""
+    try:
+        run.config()
+        return
+    except DamagedError as error:
+        why = error.why
+    except ConfigError as error:
+        why = str(error).removeprefix(f"{run.config_path}: ")
+    known = {identity["config"] for identity in _identities(run)}
+    with suppress(RunError):
+        known.add(run.data.load()["config"])
+    if known - {digest(config)}:
+        raise run.other_settings()
+    if not known and (run.root / "models").exists():
+        raise RunError(
+            f"{run.config_path}: damaged ({why}), and no other file records the settings; choose another --out"
+        )
+    aside = quarantine_path(run.config_path)
+    write_atomically(aside, lambda path: shutil.copyfile(run.config_path, path))
+    run.save_config(config)
+    notify(repair_notice(run.config_path, why, aside))
+
+
+def _identities(run: RunDirectory) -> Iterator[dict[str, str]]:
+    """The digests of settings and data in the records of the trained models."""
+    for path in sorted((run.root / "models").glob("*/done.json")):
+        with suppress(DamagedError, KeyError):
+            yield run.model(path.parent.name).summary()["identity"]

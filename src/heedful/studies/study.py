@@ -23,9 +23,8 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.repair import repair_run, trained_data_digests
 from heedful.studies.result import ModelSummary, StudyResult
-from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
+from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_data_digests
 from heedful.studies.verdict import judge
 
 

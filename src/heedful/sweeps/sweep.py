@@ -6,7 +6,7 @@ A finished study is never run again, a failed one is retried, and no failure sto
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,23 +15,79 @@ from typing import Any
 from heedful.config import StudyConfig
 from heedful.data.loading import open_data
 from heedful.errors import ConfigError, DataError, HeedfulError
-from heedful.execution.file_transfer import clear_incoming
 from heedful.execution.pool import Backend, Job, ProcessPool, Shared, StoppedError, cores, in_threads
 from heedful.execution.progress import show_sweep
+from heedful.execution.ray_backend import clear_incoming
 from heedful.execution.worker import Event, JobState, OnEvent
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
-from heedful.storage.manifest import RunClock, refuse_other
+from heedful.storage.manifest import RESULT, RunClock, refuse_other
 from heedful.storage.serialization import digest, to_toml
-from heedful.studies.repair import repair_run
 from heedful.studies.result import StudyResult
-from heedful.studies.run_directory import RunDirectory
+from heedful.studies.run_directory import ModelSpec, RunDirectory, repair_run
+from heedful.studies.study import run_study
+from heedful.studies.training import train_model
 from heedful.sweeps.grid import Grid, GridPoint, grid_of, read_grid
 from heedful.sweeps.result import GRID, STUDIES, SweepResult, SweepStudy, main_figures
-from heedful.sweeps.study_job import finished_result
+
+
+def run_one_study(
+    *,
+    folder: str,
+    config: StudyConfig,
+    device: str = "cpu",
+    shared: Callable[[], Any] | None = None,
+    report: OnEvent = lambda event: None,
+) -> None:
+    """Train, record and measure one study on one thread of this process; a finished study is left alone.
+
+    shared: returns the data, and is called only where this machine does not have the file.
+    """
+    if finished_result(folder, config) is not None:
+        return
+    single_threaded()
+    run_study(
+        config,
+        folder,
+        corpus=None if shared is None or valid_path(Path(config.data), DataError).exists() else shared(),
+        device=device,
+        train=_train_here,
+        on_progress=report,
+        on_stage=lambda stage: report({"stage": stage}),
+    )
+
+
+def finished_result(folder: Path | str, config: StudyConfig) -> StudyResult | None:
+    """The result of a study that is finished and undamaged, with these settings; else None."""
+    run = RunDirectory(folder)
+    try:
+        result = run.result() if RESULT in run.manifest().files else None
+    except (HeedfulError, OSError):
+        return None
+    return result if result and result.config_digest == digest(config) else None
+
+
+def single_threaded() -> None:
+    """Let this thread's arithmetic use one core: sums are in one order, whatever the machine."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    threadpool_limits(1)
+    torch.set_num_threads(1)
+
+
+def _train_here(
+    run: RunDirectory, specs: Sequence[ModelSpec], *, device: str, on_progress: OnEvent, **of_processes: Any
+) -> None:
+    """What `studies.training.train_all` does, without processes of its own."""
+    for spec in specs:
+        train_model(run, spec, device=device, report=on_progress)
+        on_progress({"model": spec.name, "done": True})
+
 
 PLACES = ("local", "ray")
-STUDY_FUNCTION = "heedful.sweeps.study_job:run_one_study"
+STUDY_FUNCTION = "heedful.sweeps.sweep:run_one_study"
 
 
 def start_sweep(

@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.alignments import Alignment
 from heedful.data.corpus import Corpus, Split
-from heedful.data.parallel import ParallelCorpus, ParallelSplit
+from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.toy_grammar import sentence_pairs
 from heedful.errors import DataError
 

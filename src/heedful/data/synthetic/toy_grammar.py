@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from heedful.data.alignments import Alignment
+from heedful.data.parallel import Alignment
 from heedful.data.synthetic.toy_phrases import (
     DEFINITE,
     Both,

@@ -61,7 +61,7 @@ Translation = tuple[str, str]  # German, English
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class ToyLexicon:
     """The words of the toy language: nouns and adjectives by kind, verbs by the kinds of their subject and object."""
 
     nouns: Mapping[str, tuple[Noun, ...]]
@@ -80,7 +80,7 @@ class Lexicon:
 
 
 @functools.cache
-def lexicon() -> Lexicon:
+def lexicon() -> ToyLexicon:
     """Read `toy_words.toml`.
 
     >>> lexicon().nouns["animal"][0].english
@@ -90,7 +90,7 @@ def lexicon() -> Lexicon:
     nouns = {kind: tuple(_noun(kind, entry) for entry in entries) for kind, entries in words["nouns"].items()}
     nouns["animate"] = nouns["person"] + nouns["animal"]
     nouns["object"] = nouns["thing"] + nouns["clothing"]
-    return Lexicon(
+    return ToyLexicon(
         nouns=nouns,
         adjectives={kind: tuple(map(_adjective, entries)) for kind, entries in words["adjectives"].items()},
         verbs={kinds: tuple(map(read_verb, entries)) for kinds, entries in words["verbs"].items()},
@@ -186,7 +186,7 @@ class Phrases:
     rng: random.Random
     ideas: Iterator[int] = field(default_factory=itertools.count)
     used: set[Noun] = field(default_factory=set)
-    words: Lexicon = field(default_factory=lexicon)
+    words: ToyLexicon = field(default_factory=lexicon)
 
     def link(self, german: str, english: str) -> Both:
         """Words that translate one another, all with all.
