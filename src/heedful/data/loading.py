@@ -16,19 +16,19 @@ from heedful.data.parallel import NO_PAIRS, Pairs, ParallelCorpus, pairs_of_file
 from heedful.errors import DataError
 from heedful.storage.atomic_files import valid_path
 
-File = str | Path
+FilePath = str | Path
 Part = TypeVar("Part", Examples, Pairs)
 
 
 def open_data(
     data: Any,
-    target: File | None = None,
+    target: FilePath | None = None,
     *,
     task: TaskName | None = None,
     text: str | None = None,
     label: str | None = None,
-    validation: File | tuple[File, File] | None = None,
-    test: File | tuple[File, File] | None = None,
+    validation: FilePath | tuple[FilePath, FilePath] | None = None,
+    test: FilePath | tuple[FilePath, FilePath] | None = None,
     lower: bool | None = None,
     drop_numerical: bool = True,
     size: int | None = None,
@@ -72,7 +72,7 @@ def open_data(
         def read_pairs(table: Table) -> Pairs:
             return pairs_of_table(table, text, label, drop_numerical=drop_numerical)
 
-        def read_pair_files(first: File, second: File | None) -> Pairs:
+        def read_pair_files(first: FilePath, second: FilePath | None) -> Pairs:
             if second is None:
                 return read_pairs(read_table(_table_of_pairs(first)))
             source, target = (Path(os.path.expanduser(path)) for path in (first, second))
@@ -85,7 +85,7 @@ def open_data(
         def read_texts(table: Table) -> Examples:
             return examples(table, text, label)
 
-        def read_text_file(first: File, _: File | None) -> Examples:
+        def read_text_file(first: FilePath, _: FilePath | None) -> Examples:
             return read_texts(read_table(_existing(first)))
 
         texts, source = _parts(data, None, held_out, read_text_file, read_texts, label)
@@ -96,7 +96,7 @@ def open_data(
     return corpus
 
 
-def task_of(data: Any, target: File | None = None) -> TaskName:
+def task_of(data: Any, target: FilePath | None = None) -> TaskName:
     """What kind of study suits the data, from their name or shape alone.
 
     >>> task_of("multi30k:en-de"), task_of("sst"), task_of("a.de", "a.en")
@@ -121,9 +121,9 @@ def _check_named(name: str, task: TaskName | None, **options: object) -> None:
 
 def _parts(
     data: Any,
-    target: File | None,
+    target: FilePath | None,
     held_out: dict[str, Any],
-    read_files: Callable[[File, File | None], Part],
+    read_files: Callable[[FilePath, FilePath | None], Part],
     read_rows: Callable[[Table], Part],
     label: str | None = None,
 ) -> tuple[dict[str, Part], str]:
@@ -141,7 +141,7 @@ def _parts(
     return parts, source
 
 
-def _existing(data: File) -> Path:
+def _existing(data: FilePath) -> Path:
     path = Path(os.path.expanduser(data))
     if valid_path(path, DataError).is_file():
         return path
@@ -152,7 +152,7 @@ def _existing(data: File) -> Path:
     raise DataError(f"there is no corpus or file named {data!r}; {nearest(data)}")
 
 
-def _table_of_pairs(data: File) -> Path:
+def _table_of_pairs(data: FilePath) -> Path:
     path = _existing(data)
     if format_of(path) is None:
         raise DataError(
