@@ -90,14 +90,20 @@ def test_simplex(
     masked=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-def test_kernel_is_the_peers_map(alpha: float, n: int, scale: float, ties: bool, masked: bool, seed: int) -> None:
+def test_map_and_gradient_are_the_peers(
+    alpha: float, n: int, scale: float, ties: bool, masked: bool, seed: int
+) -> None:
     z = random_scores(B, T, n, seed=seed)
     z = (3 * z).round() / 3 if ties else z
     mask = random_mask(B, T, n, seed=seed) if masked else None
     p = P._entmax(z, mask, alpha, scale)
-    assert_close(p, P.plain_entmax(z, mask, alpha, scale), atol=1e-9, rtol=1e-7)
-    g = random_scores(B, T, n, seed=seed + 1)
-    assert_close(P._multiply(p, g, alpha, scale), P.plain_multiply(p, g, alpha, scale), atol=1e-9, rtol=1e-9)
+    theirs = peer.sparsemax if alpha == 2 else peer.entmax15
+    assert_close(p, theirs(scale * P._masked(z, mask), dim=-1), atol=1e-9, rtol=1e-7)
+    a, g = z.clone().requires_grad_(), random_scores(B, T, n, seed=seed + 1)
+    P._entmax(a, mask, alpha, scale).backward(g)
+    s = torch.where(p > 0, p ** (2 - alpha), 0.0)
+    expected = scale * s * (g - (s * g).sum(-1, keepdim=True) / s.sum(-1, keepdim=True))
+    assert_close(a.grad, expected, atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize("scores", [(0, 0, 0, -0.2, -0.3, -0.4), (0, -1 / 7, -1 / 7, -3 / 7, -4 / 7)])
