@@ -162,11 +162,11 @@ class _Entmax(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        scores, mask = (
-            x if x is None else x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
-            for x, dim in zip(inputs[:2], in_dims[:2], strict=True)
-        )
-        return _entmax(scores, mask, *inputs[2:]), 0
+        def batched(x: Tensor, dim: int | None) -> Tensor:
+            return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+        mask = None if inputs[1] is None else batched(inputs[1], in_dims[1])
+        return _entmax(batched(inputs[0], in_dims[0]), mask, *inputs[2:]), 0
 
 
 def _solve(z: Float[Tensor, "*rows L"], alpha: float, scale: float) -> Float[Tensor, "*rows L"]:
