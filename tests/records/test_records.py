@@ -186,9 +186,10 @@ def others(tmp_path_factory):
     _furnish_audits(root / "audits")
     _furnish_followed(root / "followed")
     _furnish_sweeps(root / "sweeps")
-    for name in ("begun", "killed-at-once"):
+    for name in ("begun", "killed-at-last"):
         Manifest.now("study").write(root / name)
     RunDirectory(root / "begun").save_config(study_preset("sst", "smoke"))
+    write_text(root / "killed-at-last" / "result.json", "{}")  # just before its manifest was completed
     (root / "begun" / "gone").symlink_to(root / "nowhere")
     paper = root / "results" / "snell2021" / "quick"
     write_folder_manifest(paper, "snell2021", "quick")
@@ -266,7 +267,7 @@ STATES = {
     "sweeps/damaged": ("sweep", "damaged", "damaged/result.json: damaged (not a JSON object)"),
     "sweeps/displaced": ("sweep", "damaged", "displaced/result.json: studies/a has 2 places on 1 axes"),
     "begun": ("study", "broken off", "no model was begun"),
-    "killed-at-once": ("study", "broken off", "no model was begun"),
+    "killed-at-last": ("study", "broken off", "no model was begun"),
     "results/snell2021/quick/figure4.json": ("paper", "damaged", "figure4.json: no such file"),
 }
 

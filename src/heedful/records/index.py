@@ -130,7 +130,7 @@ def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
             return [_paper(path, f"{name}/{path.name}", manifest) for path in paths]
         if (process := lock_holder(root)) is not None:
             return [_unfinished(root, name, kind, "running", f"held by {process}")]
-        if not (root / RESULT).exists():
+        if manifest.finished is None or not (root / RESULT).exists():
             return [_unfinished(root, name, kind, "broken off", _progress(root) if kind == "study" else "")]
         return [_READERS[kind](root, name, manifest)]
     except (HeedfulError, OSError) as error:
