@@ -87,9 +87,9 @@ def test_texts_are_read_as_the_study_read_them(smoke_run):
 def test_a_study_of_translation_is_refused(smoke_run, tmp_path):
     run = tmp_path / "translation"
     shutil.copytree(smoke_run, run)
-    restamp(run)
     config = run / "config.toml"
     config.write_text(config.read_text().replace('task = "classification"', 'task = "translation"'))
+    restamp(run)
     with pytest.raises(RunError, match="a study of translation"):
         open_run(run)
 

@@ -13,13 +13,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.attribution.huggingface_text import TokenReader, load
+from heedful.attribution.huggingface_text import TokenReader, load, longest_input
 from heedful.attribution.interface import Change, ModelParts, Output, Passage, Query
 from heedful.attribution.taps import Attention, Taps, find_taps
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import undisturbed
 
-NO_LIMIT = 2**31 - 1
 SAMPLE = "One, two and three: this is what a text may look like."
 
 
@@ -111,15 +110,6 @@ def attention_of(model: Any, returned: tuple[Tensor | None, ...] | None, length:
 def at_least_single(logits: Tensor) -> Tensor:
     """Logits in single precision or better."""
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def longest_input(model: Any, tokenizer: Any) -> int:
-    """The longest input of model and tokeniser, in pieces; positions up to the padding's are not for text (RoBERTa)."""
-    limits = [NO_LIMIT, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
-    for name, part in model.named_modules():
-        if "position" in name and isinstance(part, nn.Embedding) and part.padding_idx is not None:
-            limits.append(part.num_embeddings - part.padding_idx - 1)
-    return min(int(limit) for limit in limits if limit is not None and limit > 0)
 
 
 def check_embeddings(model: Any, predicted: Tensor, expected: Tensor) -> None:

@@ -23,6 +23,7 @@ NOT_TRUSTED = (
     "--trust-remote-code (trust_remote_code=True in Python)"
 )
 Task = Literal["classifier", "translator"]
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,15 @@ def load(
     with torch.random.fork_rng(devices=[]), _quietly(transformers):
         loaded = _model(transformers, KINDS[task], place, trust_remote_code)
     return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
+
+
+def longest_input(model: Any, tokenizer: Any) -> int:
+    """The longest input of model and tokeniser, in pieces; positions up to the padding's are not for text (RoBERTa)."""
+    limits = [NO_LIMIT, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, part in model.named_modules():
+        if "position" in name and isinstance(part, nn.Embedding) and part.padding_idx is not None:
+            limits.append(part.num_embeddings - part.padding_idx - 1)
+    return min(int(limit) for limit in limits if limit is not None and limit > 0)
 
 
 def _transformers() -> Any:

@@ -82,7 +82,7 @@ def open_request(
     """
     pick = _sampler(sample, seed)
     own_file = _is_run(model) and isinstance(data, str | Path) and RunDirectory(model).config().data == str(data)
-    corpus = None if data is None else _opened(data, columns, whole=split is None and not own_file)
+    corpus = None if data is None else _opened(data, columns, all_as_test=split is None and not own_file)
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
     elif corpus is None:
@@ -128,15 +128,15 @@ def _is_run(model: Any) -> bool:
     return isinstance(model, str | Path) and valid_path(Path(model) / "config.toml", DataError).is_file()
 
 
-def _opened(data: Any, columns: Mapping[str, Any], *, whole: bool) -> Data:
-    """A corpus; or the folder of one with marked words. whole: all of a corpus without splits is the test set."""
+def _opened(data: Any, columns: Mapping[str, Any], *, all_as_test: bool) -> Data:
+    """A corpus; or the folder of one with marked words. all_as_test: for a corpus without splits."""
     if data == "eraser-movies":
         open_data(data)  # its checksums
         return data_directory() / "eraser_movies"
     if isinstance(data, str | Path) and is_eraser(Path(data)):
         return Path(data)
     target, given = columns.get("target"), {k: v for k, v in columns.items() if k != "target" and v is not None}
-    return open_data(data, target, all_as_test=whole, **given)
+    return open_data(data, target, all_as_test=all_as_test, **given)
 
 
 def _texts(corpus: Data, split: SplitName | None) -> AuditTexts:

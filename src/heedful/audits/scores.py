@@ -79,15 +79,15 @@ def importances(
     def share(rows: Sequence[Numbers]) -> Importance:
         return shares(passages, rows, include_special=include_special)
 
-    found = gradients(subject, passages)
-    inputs = {GRADIENT: share(found.g_y_x), PRODUCT: share(found.x_product)}
+    by_gradient = gradients(subject, passages)
+    inputs = {GRADIENT: share(by_gradient.g_y_x), PRODUCT: share(by_gradient.x_product)}
     integrates = steps > 0 and can_integrate()
     if integrates:
         inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps))
     inputs[DELETION] = share(d_y_x(subject, passages))
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
-        for name, rows in ((HIDDEN, found.g_y_h), (HIDDEN_PRODUCT, found.h_product))
+        for name, rows in ((HIDDEN, by_gradient.g_y_h), (HIDDEN_PRODUCT, by_gradient.h_product))
     }
     if layer is not None and integrates:
         states = hidden_integrated_gradients(subject, passages, layer, steps)
@@ -231,17 +231,17 @@ class ScoreTable:
 
 def scores(table: ScoreTable) -> tuple[Score, ...]:
     """Every quantity with its interval; for agreements also the matched shuffle and the excess over it."""
-    found = []
+    result = []
     for name, values in table.numbers.items():
         quantity, of, against, *_ = (*name.split("/"), "", "")
         if quantity in INTERNAL:
             continue
-        found.append(Score(quantity, of, against, table.mean(values)))
+        result.append(Score(quantity, of, against, table.mean(values)))
         if quantity == "agreement":
             shuffled = _shuffled(table, of, against)
-            found.append(Score("shuffled agreement", of, against, table.mean(shuffled)))
-            found.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
-    return tuple(found)
+            result.append(Score("shuffled agreement", of, against, table.mean(shuffled)))
+            result.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
+    return tuple(result)
 
 
 def chance(table: ScoreTable) -> float:
