@@ -1,7 +1,7 @@
-"""The picture of the house, drawn from the imports that are really there.
+"""The picture of the architecture, drawn from the imports.
 
-Every room (a folder, or the modules at the top) stands in the first row below all that it imports. An arrow goes from
-a room to what it imports, unless a longer way says so already.
+Every folder (the modules at the top count as one) stands in the first row below all that it imports. An arrow goes from
+a folder to what it imports, unless a longer way says so already.
 """
 
 import ast
@@ -16,26 +16,26 @@ MARGIN, BOX, TALL, GAP, ROW = 8, 206, 62, 18, 96
 FACE = "verbs, command line"
 
 
-def room_of(path):
-    """Where a module lives; the modules that people call are one room."""
+def folder_of(path):
+    """Where a module lives; the modules that people call are one folder."""
     inside = path.relative_to(SOURCE)
-    room = inside.parts[0] if len(inside.parts) > 1 else inside.stem
-    return FACE if room in ("api", "cli", "__init__", "__main__") else room
+    folder = inside.parts[0] if len(inside.parts) > 1 else inside.stem
+    return FACE if folder in ("api", "cli", "__init__", "__main__") else folder
 
 
 def imports():
-    """For each room: its modules, its lines, and the rooms that they import, with how many modules do."""
-    rooms = {}
+    """For each folder: its modules, its lines, and the folders that they import, with how many modules do."""
+    folders = {}
     for path in sorted(SOURCE.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if not source.strip():
             continue
-        room = rooms.setdefault(room_of(path), {"modules": 0, "lines": 0, "uses": {}})
-        room["modules"] += 1
-        room["lines"] += source.count("\n")
-        for other in {room_of(SOURCE / f"{found}.py") for found in _imported(source)} - {room_of(path)}:
-            room["uses"][other] = room["uses"].get(other, 0) + 1
-    return rooms
+        folder = folders.setdefault(folder_of(path), {"modules": 0, "lines": 0, "uses": {}})
+        folder["modules"] += 1
+        folder["lines"] += source.count("\n")
+        for other in {folder_of(SOURCE / f"{found}.py") for found in _imported(source)} - {folder_of(path)}:
+            folder["uses"][other] = folder["uses"].get(other, 0) + 1
+    return folders
 
 
 def _imported(source):
@@ -49,50 +49,50 @@ def _imported(source):
         for name in names:
             if name.startswith("heedful."):
                 inside = name.split(".")[1]
-                folder = SOURCE / inside
-                yield f"{inside}/x" if folder.is_dir() else inside if (SOURCE / f"{inside}.py").exists() else "__init__"
+                path = SOURCE / inside
+                yield f"{inside}/x" if path.is_dir() else inside if (SOURCE / f"{inside}.py").exists() else "__init__"
 
 
-def rows(rooms):
-    """The rooms row by row: each below everything it imports. The face stands last, whatever else asks for it."""
+def rows(folders):
+    """The folders row by row: each below everything it imports. The face stands last, whatever else asks for it."""
     depth = {}
 
-    def deep(room, above=()):
-        if room in above:
-            raise SystemExit(f"rooms import each other: {' → '.join([*above, room])}")
-        if room not in depth:
-            below = [deep(other, (*above, room)) for other in rooms[room]["uses"] if other != FACE]
-            depth[room] = 1 + max(below, default=-1)
-        return depth[room]
+    def deep(folder, above=()):
+        if folder in above:
+            raise SystemExit(f"folders import each other: {' → '.join([*above, folder])}")
+        if folder not in depth:
+            below = [deep(other, (*above, folder)) for other in folders[folder]["uses"] if other != FACE]
+            depth[folder] = 1 + max(below, default=-1)
+        return depth[folder]
 
-    for room in rooms:
-        deep(room)
-    return [sorted(r for r in rooms if depth[r] == level) for level in sorted(set(depth.values()))]
+    for folder in folders:
+        deep(folder)
+    return [sorted(r for r in folders if depth[r] == level) for level in sorted(set(depth.values()))]
 
 
-def arrows(rooms):
+def arrows(folders):
     """Imports that no longer way implies."""
 
-    def reached(room):
-        found, waiting = set(), [room]
+    def reached(folder):
+        found, waiting = set(), [folder]
         while waiting:
-            for other in rooms[waiting.pop()]["uses"]:
+            for other in folders[waiting.pop()]["uses"]:
                 if other not in found and other != FACE:
                     found.add(other)
                     waiting.append(other)
         return found
 
-    for room, facts in rooms.items():
+    for folder, facts in folders.items():
         direct = [other for other in facts["uses"] if other != FACE]
         for other in direct:
             if not any(other in reached(third) for third in direct if third != other):
-                yield room, other, facts["uses"][other]
+                yield folder, other, facts["uses"][other]
 
 
 def svg():
     """The picture, as SVG that reads on light and dark ground."""
-    rooms, roles = imports(), _roles()
-    drawn, place = rows(rooms), {}
+    folders, roles = imports(), _roles()
+    drawn, place = rows(folders), {}
     wide = [len(names) * (BOX + GAP) - GAP for names in drawn]
     width = max(wide) + 2 * MARGIN
     for level, names in enumerate(drawn):
@@ -101,21 +101,21 @@ def svg():
     tall = 32 + (len(drawn) - 1) * ROW + TALL
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {tall}" role="img" font-family="sans-serif">',
-        "<title>The rooms of heedful and what they import</title>",
+        "<title>The folders of heedful and what they import</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#8a8f98"/></marker></defs>',
     ]
-    for room, other, count in arrows(rooms):
-        (x, y), (u, v) = place[room], place[other]
+    for folder, other, count in arrows(folders):
+        (x, y), (u, v) = place[folder], place[other]
         x, u, v = x + BOX / 2, u + BOX / 2, v + TALL
         middle = (y + v) / 2
         parts.append(
             f'<path d="M{x:.0f} {y:.0f} C{x:.0f} {middle:.0f} {u:.0f} {middle:.0f} {u:.0f} {v + 3:.0f}" fill="none" '
             f'stroke="#8a8f98" stroke-width="{min(1 + count / 12, 4):.1f}" marker-end="url(#tip)">'
-            f"<title>{count} modules of {escape(room)} import {escape(other)}</title></path>"
+            f"<title>{count} modules of {escape(folder)} import {escape(other)}</title></path>"
         )
     for name, (x, y) in place.items():
-        facts = rooms[name]
+        facts = folders[name]
         count = f"{facts['modules']} module{'s' * (facts['modules'] > 1)}, {facts['lines']:,} lines"
         role = roles.get(name, "")
         parts.append(
@@ -131,7 +131,7 @@ def svg():
 
 
 def _roles():
-    """What each folder is for, in the README's words."""
+    """What each path is for, in the README's words."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     return dict(re.findall(r"^  (\w+)/ +(\S.*)$", readme, re.M))
 

@@ -25,10 +25,10 @@ def write(folder):
     classes = [name for name in names if name not in verbs]
     parts = ["## Verbs\n", *map(_function, verbs), "## What they give and take\n", *map(_class, classes)]
     _save(folder / "api.md", INTRODUCTION["api"], parts)
-    for room in ("metrics", "theory"):
-        modules = sorted(path.stem for path in (SOURCE / room).glob("*.py") if path.stem != "__init__")
-        parts = [_module(f"heedful.{room}.{name}") for name in modules if name != "numba_kernels"]
-        _save(folder / f"{room}.md", INTRODUCTION[room], parts)
+    for folder_name in ("metrics", "theory"):
+        modules = sorted(path.stem for path in (SOURCE / folder_name).glob("*.py") if path.stem != "__init__")
+        parts = [_module(f"heedful.{folder_name}.{name}") for name in modules if name != "numba_kernels"]
+        _save(folder / f"{folder_name}.md", INTRODUCTION[folder_name], parts)
 
 
 def _function(name):

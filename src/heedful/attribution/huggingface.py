@@ -17,7 +17,7 @@ from heedful.attribution.huggingface_text import TokenReader, load, longest_inpu
 from heedful.attribution.interface import Change, ModelParts, Output, Passage, Query
 from heedful.attribution.taps import Attention, Taps, find_taps
 from heedful.errors import ConfigError, DataError
-from heedful.models.training import undisturbed
+from heedful.models.training import evaluation_mode
 
 SAMPLE = "One, two and three: this is what a text may look like."
 
@@ -131,7 +131,7 @@ def restored_afterwards(model: nn.Module) -> Iterator[None]:
     """
     restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
     try:
-        with undisturbed([model]):
+        with evaluation_mode([model]):
             for config in _configs(model):
                 config._attn_implementation = "eager"
                 if getattr(config, "use_cache", False):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.errors import DataError
-from heedful.models.training import undisturbed
+from heedful.models.training import evaluation_mode
 
 T = TypeVar("T")
 Query = Literal["first", "last", "mean", "only"]
@@ -355,7 +355,7 @@ class Subject:
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
         batches = self._same_length if self.parts is None else self._padded
         results: dict[int, T] = {}
-        with undisturbed(self.network.modules), torch.set_grad_enabled(gradients):
+        with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
             for places in batches(passages, fits):
                 batch = self._batch(passages, places)
                 results.update(zip(places, function(batch), strict=True))

@@ -45,7 +45,7 @@ from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
-from heedful.execution.pool import OnProgress
+from heedful.execution.worker import OnEvent
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
@@ -66,7 +66,7 @@ def run_audit(
     model: str = "",
     data: str = "",
     command: str | None = None,
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
 ) -> AuditResult:
     """Audit a model's attention on some passages; the model is left as it was found.
 
@@ -278,7 +278,7 @@ def measured(
     measure: Callable[[Any], MeasuredPart],
     *,
     key: str,
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
 ) -> list[MeasuredPart]:
     """`measure` of every chunk; those that are cached in `folder` are read.
 

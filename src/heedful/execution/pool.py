@@ -22,7 +22,6 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from heedful.errors import ConfigError, HeedfulError, RunError, TrainingError
 from heedful.execution.worker import OnEvent
 
-OnProgress = OnEvent
 T = TypeVar("T")
 R = TypeVar("R")
 _TAIL = 1 << 16  # bytes of a worker's output that are searched for its last line

@@ -51,7 +51,6 @@ class Event(TypedDict, total=False):
 
 
 OnEvent = Callable[[Event], None]
-Report = OnEvent
 
 
 def main(pipe: Connection, driver: int) -> None:

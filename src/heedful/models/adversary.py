@@ -26,7 +26,7 @@ from heedful.errors import ConfigError
 from heedful.models.attention import build_scorer
 from heedful.models.classifier import AttentionClassifier, ClassifierOutput, predict
 from heedful.models.projections import project
-from heedful.models.training import undisturbed
+from heedful.models.training import evaluation_mode
 
 FLOOR = 1e-6
 DivergenceName = Literal["jsd", "kl"]
@@ -153,7 +153,7 @@ class Adversary:
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The mean loss over texts."""
-        with undisturbed((self.base,)), torch.no_grad():
+        with evaluation_mode((self.base,)), torch.no_grad():
             base_output = self.base(batch.tokens, batch.mask)
         alpha, logits = self._attend(batch, base_output)
         return self.goal.loss(alpha, logits, base_output).mean()
@@ -199,7 +199,7 @@ def compare(model: AttentionClassifier, base: AttentionClassifier, split: Encode
         output = model(batch.tokens, batch.mask)
         return output.alpha, output.logits
 
-    with undisturbed((model, base)):
+    with evaluation_mode((model, base)):
         return _attack(base, split, attacked)
 
 
@@ -231,7 +231,7 @@ def attack_instances(
         alpha = project(config.projection, scores.detach(), batch.mask, config.projection_parameter)
         return alpha, base.from_attention(alpha, base_output.hidden)
 
-    with undisturbed((base,)):
+    with evaluation_mode((base,)):
         return _attack(base, split, attacked)
 
 

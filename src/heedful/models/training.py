@@ -162,7 +162,7 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 @contextmanager
-def undisturbed(modules: Sequence[nn.Module]) -> Iterator[None]:
+def evaluation_mode(modules: Sequence[nn.Module]) -> Iterator[None]:
     """Evaluation mode, no gradients for parameters; after it all is as it was: modes, `requires_grad`, random state.
 
     cuDNN stays out: it has no backward pass for recurrent layers in evaluation mode.

@@ -11,7 +11,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
-from heedful.execution.pool import OnProgress
+from heedful.execution.worker import OnEvent
 from heedful.storage.atomic_files import remove_temporary_files
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock
@@ -36,7 +36,7 @@ def run_study(
     jobs: int | None = None,
     device: str = "auto",
     train: Callable[..., None] | None = None,
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
     on_stage: Callable[[str], None] = lambda stage: None,
 ) -> StudyResult:
     """Train, record and measure the models of a study in `out`; finished steps that are there already are kept.
@@ -93,7 +93,7 @@ def open_study(
     *,
     corpus: Corpus | ParallelCorpus | None = None,
     device: str = "auto",
-    on_progress: OnProgress = lambda line: None,
+    on_progress: OnEvent = lambda line: None,
     on_stage: Callable[[str], None] = lambda stage: None,
 ) -> Iterator[OpenStudy]:
     """Lock a study's run directory, set damaged files aside and write the data: everything before training."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 
 from heedful.config import ModelConfig
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
 from heedful.papers.experiment import Needs, Unit, Workspace
@@ -96,7 +96,7 @@ def attack(
     penalty: float | None,
     weights: str,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
     rate: float | None = None,
     steps: int = 0,
 ) -> dict[str, Any]:

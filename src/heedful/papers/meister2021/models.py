@@ -24,7 +24,7 @@ from heedful.data.batching import Batch, collate, evaluation_batches, training_b
 from heedful.data.corpus import stratified_order
 from heedful.data.ragged import Ragged, as_ragged
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 from heedful.models.classifier import AttentionClassifier, predict
@@ -121,7 +121,7 @@ def train_and_measure(
     matrices: int,
     weights: str,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
 ) -> dict[str, Any]:
     """A unit: train one model and measure it on a sample of the test texts; see `measure`."""
     encoded = encode_corpus(data, max_train, max_test, longest)
@@ -203,7 +203,7 @@ def train_by_epoch(
     settings: TrainConfig,
     seed: int,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
     at_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> None:
     """Train over some texts, calling `at_epoch` after each epoch."""

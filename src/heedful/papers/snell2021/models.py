@@ -21,7 +21,7 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.synthetic.tasks import LENGTH, TYPES, stream_texts
 from heedful.data.vocabulary import EOS
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.bleu import corpus_bleu
 from heedful.metrics.statistics import Estimate
@@ -79,7 +79,7 @@ def learning_curve(
     heads: Sequence[int] | None = None,
     order: int | None = None,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
 ) -> dict[str, Any]:
     """Token accuracy on held-out sequences every `every` steps until it is learned or `steps` are over.
 
@@ -180,7 +180,7 @@ def follow_keyword(
     held_out: int,
     model: Mapping[str, Any],
     device: torch.device,
-    report: Report,
+    report: OnEvent,
 ) -> dict[str, Any]:
     """Train one uniform model; returns `steps` and the mean γ at each of `PLACES` at each of them."""
     torch.manual_seed(seed)
@@ -245,7 +245,7 @@ def optimal_of_trained(
     train: Mapping[str, Any],
     sentences: int,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
 ) -> dict[str, Any]:
     """Train one linear translator on a study's data; compare α^opt with β and with the α that was learned."""
     source = RunDirectory(Path(run))
@@ -277,7 +277,7 @@ def _train_linear(
     config: TrainConfig,
     seed: int,
     device: torch.device,
-    report: Report,
+    report: OnEvent,
 ) -> None:
     def at_step(step: int, loss: float) -> None:
         report({"step": step, "steps": config.steps, **({} if np.isnan(loss) else {"loss": loss})})

@@ -17,7 +17,7 @@ from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Needs, Unit, Workspace, study_folder
 from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly
@@ -267,7 +267,7 @@ def agreement_unit(study: StudyConfig, split: Recorded, measure: MeasureName) ->
 
 
 def measure_study(
-    *, run: str, split: Recorded, measure: MeasureName, device: torch.device, report: Report
+    *, run: str, split: Recorded, measure: MeasureName, device: torch.device, report: OnEvent
 ) -> dict[str, Any]:
     """A unit: all agreements of a trained study."""
     recordings = Recordings(RunDirectory(Path(run)), split)
@@ -365,7 +365,7 @@ def statistics_unit(data: str, budget: str) -> Unit:
 
 
 def statistics(
-    data: str, subwords: int = 8000, *, device: Any = None, report: Report | None = None
+    data: str, subwords: int = 8000, *, device: Any = None, report: OnEvent | None = None
 ) -> dict[str, float]:
     """The five numbers of Table 9 for one corpus, whole and uncut.
 

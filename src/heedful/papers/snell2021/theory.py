@@ -13,7 +13,7 @@ from scipy import sparse
 from heedful.config import StudyConfig
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.synthetic.tasks import stream_numbers
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
 from heedful.papers.experiment import Needs, Unit, Workspace
@@ -37,7 +37,7 @@ def _eq53_unit(d: int, budget: str) -> Unit:
     return Unit(f"eq53-{d}", f"{__name__}:compare_width", {"width": d, "seeds": EQ53_SEEDS[budget]})
 
 
-def compare_width(*, width: int, seeds: int, device: torch.device, report: Report) -> dict[str, Any]:
+def compare_width(*, width: int, seeds: int, device: torch.device, report: OnEvent) -> dict[str, Any]:
     """A unit: how a proxy of one width moves at first, against the limit of infinite width, seed by seed."""
     source, target = _random_corpus()
     comparisons = []

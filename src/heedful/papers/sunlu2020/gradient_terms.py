@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from heedful.data.batching import evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll
@@ -66,7 +66,7 @@ def flow_unit(scale: float, seed: int, sizes: FlowBudget) -> Unit:
     return Unit(f"terms-{sizes.data}-{scale:g}-{seed}", f"{__name__}:follow_terms", arguments)
 
 
-def follow_terms(*, steps: list[int], device: torch.device, report: Report, **settings: Any) -> dict[str, Any]:
+def follow_terms(*, steps: list[int], device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
     """A unit: train one DP; at each of `steps`: mean terms and scores by class, and VᵀW.
 
     `off` is the difference from autograd at the first and the last of them.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from heedful.config import AttentionMode, EncoderName, ModelConfig, TrainConfig
 from heedful.data.batching import evaluation_batches, training_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.association import COUNT, association, dominance
 from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict
@@ -85,7 +85,7 @@ class TrainingJob:
         return Unit(name, f"{__name__}:train_and_score", content(self))
 
 
-def train_and_score(*, device: torch.device, report: Report, **settings: Any) -> dict[str, Any]:
+def train_and_score(*, device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
     """A unit: train one model; what is returned is of the epoch with the best dev accuracy, the first of equals.
 
     `epochs` trained, the `best` one, `dev` and `test` accuracy, `dot` (VᵀW; None for AD), and what `summarise` returns.

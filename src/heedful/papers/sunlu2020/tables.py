@@ -9,7 +9,7 @@ from scipy import stats
 
 from heedful.data.corpus import Split
 from heedful.data.words import tokenise
-from heedful.execution.worker import Report
+from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
@@ -181,7 +181,7 @@ def statistics_unit(data: str) -> Unit:
     return Unit(f"statistics-{data}", f"{__name__}:statistics", {"data": data})
 
 
-def statistics(data: str, *, device: torch.device | None = None, report: Report | None = None) -> dict[str, Any]:
+def statistics(data: str, *, device: torch.device | None = None, report: OnEvent | None = None) -> dict[str, Any]:
     """A unit: `average_length`, `vocabulary` and `sizes` of a corpus, all of it and uncut.
 
     `sizes` has, for each split, the number of texts of each label, positive first.
