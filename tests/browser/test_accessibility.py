@@ -8,6 +8,7 @@ import pytest
 from heedful.reports.audit_page import write_audit_page
 from heedful.reports.pages import write_comparison, write_page, write_report
 from heedful.reports.paper_page import write_paper_report
+from heedful.storage.manifest import RunClock
 from tests.browser.chromium import in_a_browser, leaves_nothing_and_complains_of_nothing, serious_faults, settle, visit
 from tests.reports.audit_example import audit_example
 from tests.reports.test_comparison import beside
@@ -45,7 +46,7 @@ def page(request, smoke_run, smoke_translation_run, tmp_path):
 
 def audit_folder(folder):
     folder.mkdir()
-    audit_example().save(folder / "result.json")
+    RunClock("audit").finish(folder, audit_example())
     return folder
 
 

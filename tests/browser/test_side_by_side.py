@@ -9,6 +9,7 @@ from selenium.webdriver.common.keys import Keys
 
 from heedful.reports.pages import write_page
 from heedful.reports.sweep_page import render_sweep
+from heedful.storage.manifest import RunClock
 from tests.browser.chromium import (
     AUDIT,
     SHADES,
@@ -51,7 +52,7 @@ def test_followed_trainings_move_together(browser, tmp_path, downloads):
 def test_audits_stand_side_by_side(browser, tmp_path, downloads):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        audit_example().save(tmp_path / name / "result.json")
+        RunClock("audit").finish(tmp_path / name, audit_example())
     visit(browser, write_page([tmp_path / "one", tmp_path / "two"], out=tmp_path / "page.html"))
     leaves_nothing_and_complains_of_nothing(browser)
     shown = browser.execute_script("return [...document.querySelectorAll('.w')].map(w => w.textContent)")
@@ -80,7 +81,7 @@ def test_a_sweep_is_saved(browser, tmp_path, downloads):
 @pytest.mark.parametrize("kind", ["dot", "whisker"])
 def test_marks_have_colours(browser, tmp_path, kind):
     (tmp_path / "one").mkdir()
-    audit_example().save(tmp_path / "one" / "result.json")
+    RunClock("audit").finish(tmp_path / "one", audit_example())
     visit(browser, write_page([tmp_path / "one"]))
     strokes = f"return [...new Set([...document.querySelectorAll('.{kind}')].map((m) => getComputedStyle(m).stroke))]"
     found = browser.execute_script(strokes)

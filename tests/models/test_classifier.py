@@ -133,7 +133,7 @@ def test_log_odds_do_not_saturate():
 
 
 def test_parts_that_there_are_not_are_refused():
-    with pytest.raises(ConfigError, match=r"model\.scorer 'cosine' is not one of mlp, additive, dot"):
+    with pytest.raises(ConfigError, match=rf"model\.scorer 'cosine' is not one of {', '.join(SCORERS)}"):
         AttentionClassifier(small(scorer="cosine"), 30, 2)
     with pytest.raises(ConfigError, match="encoder 'gru' is not one of embedding, affine, lstm, bilstm, transformer"):
         inspect.unwrap(build_encoder)(SimpleNamespace(encoder="gru"))  # under pytest jaxtyping would speak first

@@ -88,8 +88,8 @@ def call(
 ) -> Any:
     """Call `module:function` with a job's arguments; `shared` is passed on where the job has a shared object.
 
-    >>> call("builtins:dict", {"a": 1}, report=print)
-    {'a': 1, 'report': <built-in function print>}
+    >>> call("builtins:dict", {"a": 1}, report=len)
+    {'a': 1, 'report': <built-in function len>}
     """
     module, _, name = function.partition(":")
     more = {} if shared is None else {"shared": shared}
