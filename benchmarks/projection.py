@@ -7,7 +7,7 @@ import torch
 from benchmarks.case import Case, Point
 from torch import Tensor
 
-from heedful.models import projections as projection
+from heedful.models import attention as projection
 
 LAM = 0.5
 MAPS: list[tuple[str, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = [

@@ -25,8 +25,8 @@ from heedful.models.adversary import (
     probabilities,
     total_variation,
 )
+from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier
-from heedful.models.projections import project
 from heedful.models.training import train
 
 B, L, V = 3, 5, 11

@@ -19,9 +19,9 @@ from heedful.attribution.interface import (
 )
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
+from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.encoders import Encoder, LSTMEncoder
-from heedful.models.projections import project
 from heedful.models.translator import Translator
 
 SpecialWord = tuple[str, int]  # a word that is added to every text, and its number

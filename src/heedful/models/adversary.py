@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from heedful.data.batching import Batch, evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
-from heedful.models.attention import build_scorer
+from heedful.models.attention import build_scorer, project
 from heedful.models.classifier import AttentionClassifier, ClassifierOutput, predict
-from heedful.models.projections import project
 from heedful.models.training import evaluation_mode
 
 FLOOR = 1e-6

@@ -1,12 +1,25 @@
-"""Scorers: what makes an attention score a_l of a hidden state h_l, before any projection."""
+"""Attention: scorers give a score a_l to each hidden state h_l, projections map scores onto the simplex.
 
+All projections but `uniform` are one family. α-entmax (Peters et al. 2019) solves
+
+    p = argmax over the simplex of ⟨p, z⟩ + (1 − Σ p^α) / (α(α − 1))   ⇒   p_l = [(α − 1) z_l − τ]₊^{1/(α−1)}
+
+with α → 1 softmax, α = 2 sparsemax; sparsegen(λ) is sparsemax of z / (1 − λ). Each projection works on the last axis. A
+masked position (mask false) is treated as removed: its weight is exactly 0 and it gets no gradient. A NaN among the
+other scores makes its row NaN, as in torch.softmax.
+"""
+
+import math
 from collections.abc import Callable
+from typing import Any
 
-from jaxtyping import Float
+import torch
+from entmax import entmax_bisect
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
-from heedful.errors import ConfigError
+from heedful.errors import ConfigError, ProjectionError
 
 
 class MLPScorer(nn.Module):
@@ -82,3 +95,204 @@ def build_scorer(config: ModelConfig, width: int) -> nn.Module:
     if config.scorer not in SCORERS:
         raise ConfigError(f"model.scorer {config.scorer!r} is not one of {', '.join(SCORERS)}")
     return SCORERS[config.scorer](config, width)
+
+
+def softmax(
+    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """Every position gets some weight: p_l ∝ exp z_l.
+
+    >>> softmax(torch.tensor([0.0, 0.0, 9.0]), torch.tensor([True, True, False]))
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return torch.softmax(_masked(scores, mask), dim=-1)
+
+
+def uniform(
+    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """The same weight everywhere, whatever the scores: p_l = 1 / L. No gradient.
+
+    >>> uniform(torch.tensor([5.0, 1.0, 2.0]), torch.tensor([True, False, True]))
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+    keep = torch.ones_like(scores) if mask is None else _checked(scores, mask).to(scores.dtype)
+    return keep / keep.sum(-1, keepdim=True)
+
+
+def sparsemax(
+    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """The nearest point on the simplex (Martins & Astudillo 2016): p_l = [z_l − τ]₊, τ such that Σ p = 1.
+
+    >>> sparsemax(torch.tensor([1.0, 0.8, 0.1]))
+    tensor([0.6000, 0.4000, 0.0000])
+    """
+    return _entmax(scores, mask, 2.0)
+
+
+def sparsegen(
+    scores: Float[Tensor, "*rows L"], lam: float, mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """Sparsemax with a sparsity parameter λ < 1 (Laha et al. 2018): sparsemax(z / (1 − λ)).
+
+    λ = 0 is sparsemax, λ → 1 one-hot, λ → −∞ uniform.
+
+    >>> sparsegen(torch.tensor([1.0, 0.8, 0.1]), lam=0.75)
+    tensor([0.9000, 0.1000, 0.0000])
+    """
+    if not -math.inf < lam < 1:
+        raise ProjectionError(f"sparsegen's lambda is {lam}; it must be a number below 1")
+    return _entmax(scores, mask, 2.0, scale=1 / (1 - lam))
+
+
+def entmax15(
+    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """Halfway between softmax and sparsemax: p_l = [z_l / 2 − τ]₊².
+
+    >>> entmax15(torch.tensor([2.0, 2.0, -2.0]))
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return _entmax(scores, mask, 1.5)
+
+
+def entmax(
+    scores: Float[Tensor, "*rows L"], alpha: float, mask: Bool[Tensor, "*#rows #L"] | None = None
+) -> Float[Tensor, "*rows L"]:
+    """α-entmax for any α ≥ 1: softmax at 1, entmax15 at 1.5, sparsemax at 2; bisection in between.
+
+    >>> entmax(torch.tensor([2.0, 2.0, -2.0]), alpha=1.7)
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    if not 1 <= alpha < float("inf"):
+        raise ProjectionError(f"entmax's alpha is {alpha}; it must be 1 or more")
+    return softmax(scores, mask) if alpha == 1 else _entmax(scores, mask, float(alpha))
+
+
+PROJECTIONS: dict[str, Callable[..., Tensor]] = {
+    "softmax": softmax,
+    "uniform": uniform,
+    "sparsemax": sparsemax,
+    "sparsegen": sparsegen,
+    "entmax15": entmax15,
+    "entmax": entmax,
+}
+PARAMETERS = {"sparsegen": "lambda", "entmax": "alpha"}
+
+
+def project(
+    name: str,
+    scores: Float[Tensor, "*rows L"],
+    mask: Bool[Tensor, "*#rows #L"] | None = None,
+    parameter: float | None = None,
+) -> Float[Tensor, "*rows L"]:
+    """Apply a projection by name; `parameter` is sparsegen's λ or entmax's α.
+
+    >>> project("sparsegen", torch.tensor([1.0, 0.8, 0.1]), parameter=0.75)
+    tensor([0.9000, 0.1000, 0.0000])
+    """
+    if name not in PROJECTIONS:
+        raise ProjectionError(f"unknown projection {name!r}; there are {', '.join(PROJECTIONS)}")
+    if (name in PARAMETERS) != (parameter is not None):
+        needs = f"needs its {PARAMETERS[name]}" if name in PARAMETERS else f"takes no parameter, but {parameter} came"
+        raise ProjectionError(f"{name} {needs}")
+    return PROJECTIONS[name](scores, mask=mask) if parameter is None else PROJECTIONS[name](scores, parameter, mask)
+
+
+def _entmax(scores: Tensor, mask: Tensor | None, alpha: float, scale: float = 1.0) -> Tensor:
+    if scores.shape[-1] == 0:
+        raise ProjectionError(f"scores of shape {tuple(scores.shape)} have no position to put weight on")
+    if scores.dtype not in (torch.float32, torch.float64):
+        return _entmax(scores.float(), mask, alpha, scale).to(scores.dtype)
+    if mask is not None:
+        mask = mask.expand_as(scores)
+    p: Tensor = _Entmax.apply(scores, mask, alpha, scale)  # type: ignore[no-untyped-call]
+    return p
+
+
+class _Entmax(torch.autograd.Function):
+    """α-entmax of scale · scores. Its Jacobian is symmetric, and backward multiplies by it.
+
+    In the form that `torch.func` needs: `forward` without a context, and a rule for `vmap`.
+    """
+
+    @staticmethod
+    def forward(scores: Tensor, mask: Tensor | None, alpha: float, scale: float) -> Tensor:
+        return _solve(_masked(scores, mask), alpha, scale).to(scores.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.alpha, ctx.scale = inputs[2:]
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        """scale · s∘(g − ⟨s, g⟩ / Σs), s = p^{2−α} on the support of p; differentiable once more."""
+        (p,), (g,) = ctx.saved_tensors, grads
+        support = p > 0
+        # The inner `where` keeps an infinite derivative at 0 out of the second derivative.
+        s = torch.where(support, torch.where(support, p, 1.0).double() ** (2 - ctx.alpha), 0.0).to(p.dtype)
+        mean = (s * g).double().sum(-1, keepdim=True) / s.double().sum(-1, keepdim=True)
+        return (s * (ctx.scale * (g - mean))).to(p.dtype), None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        def batched(x: Tensor, dim: int | None) -> Tensor:
+            return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+        mask = None if inputs[1] is None else batched(inputs[1], in_dims[1])
+        return _entmax(batched(inputs[0], in_dims[0]), mask, *inputs[2:]), 0
+
+
+def _solve(z: Float[Tensor, "*rows L"], alpha: float, scale: float) -> Float[Tensor, "*rows L"]:
+    """α-entmax in float64, where an α just above 1 is not yet 1 and support and threshold are safe from rounding.
+
+    The maximum is subtracted first: only differences of scores matter, and the threshold is then near 0.
+    """
+    top = z.amax(-1, keepdim=True)
+    x = (z - top).double() * scale
+    if alpha == 2:
+        p = (x - _sparsemax_threshold(x)).clamp(min=0)
+    elif alpha == 1.5:
+        p = (x / 2 - _entmax15_threshold(x / 2)).clamp(min=0) ** 2
+    else:
+        p = entmax_bisect(x, alpha, dim=-1)
+    return p.masked_fill((z == -torch.inf) & (top > -torch.inf), 0.0)
+
+
+def _sparsemax_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
+    """τ with Σ [x − τ]₊ = 1: the k highest scores, for the largest k whose last is above its threshold."""
+    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
+    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
+    tau = (ordered.cumsum(-1) - 1) / sizes
+    return tau.gather(-1, _last(ordered > tau))
+
+
+def _entmax15_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
+    """τ with Σ [x − τ]₊² = 1, from mean and variance of the k highest scores (Peters et al. 2019, Algorithm 2)."""
+    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
+    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
+    mean = ordered.cumsum(-1) / sizes
+    variance = (ordered**2).cumsum(-1) / sizes - mean**2
+    tau = mean - (1 / sizes - variance).clamp(min=0).sqrt()
+    return tau.gather(-1, _last(ordered >= tau))
+
+
+def _last(supported: Bool[Tensor, "*rows L"]) -> Int[Tensor, "*rows 1"]:
+    """The last position of the support; the first one in a row of NaN."""
+    return (supported.sum(-1, keepdim=True) - 1).clamp(min=0)
+
+
+def _masked(scores: Tensor, mask: Tensor | None) -> Tensor:
+    return scores if mask is None else scores.masked_fill(~_checked(scores, mask), -torch.inf)
+
+
+def _checked(scores: Tensor, mask: Tensor) -> Tensor:
+    """The mask in the shape of the scores; an error if a row has no position left."""
+    mask = mask.expand_as(scores)
+    kept = mask.any(-1)
+    if not kept.all():
+        row = (~kept).nonzero()[0].tolist()
+        raise ProjectionError(f"row {row} has every position masked; a distribution needs at least one")
+    return mask

@@ -11,9 +11,8 @@ from heedful.config import AttentionMode, ModelConfig
 from heedful.data.batching import Batch
 from heedful.data.vocabulary import PAD
 from heedful.errors import ConfigError
-from heedful.models.attention import DotScorer, build_scorer
+from heedful.models.attention import DotScorer, build_scorer, project
 from heedful.models.encoders import build_encoder
-from heedful.models.projections import project
 
 
 @dataclass(frozen=True)

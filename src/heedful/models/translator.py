@@ -15,10 +15,10 @@ from heedful.data.batching import PairBatch, evaluation_batches
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
+from heedful.models.attention import project
 from heedful.models.classifier import log_odds
 from heedful.models.encoders import LSTMEncoder
 from heedful.models.lstm import pays, read_words
-from heedful.models.projections import project
 
 State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
 

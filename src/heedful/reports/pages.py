@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.errors import RunError
-from heedful.followed.result import FollowedDirectory
 from heedful.storage.atomic_files import write_text
 from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, RunKind, run_kind
 from heedful.studies.run_directory import RunDirectory
@@ -44,7 +43,8 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
     from heedful.reports.study_page import render_study
 
     target = out if out is not None else run / "report.html"
-    write_text(target, render_following(run) if FollowedDirectory(run).is_begun() else render_study(RunDirectory(run)))
+    followed = run_kind(run) == "followed"
+    write_text(target, render_following(run) if followed else render_study(RunDirectory(run)))
     return target
 
 

@@ -14,7 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 from heedful.errors import ProjectionError
-from heedful.models import projections as P
+from heedful.models import attention as P
 
 B, T, L = 2, 3, 5
 MAPS = [
