@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from heedful.config import TrainConfig, TranslatorConfig
 from heedful.data.batching import PairBatch
 from heedful.data.vocabulary import PAD
-from heedful.models.lstm import pays, read_words
+from heedful.models.encoders import is_faster_by_word, read_words
 from heedful.models.training import build_optimiser
 from heedful.models.translator import Translator
 
@@ -80,10 +80,10 @@ def test_the_last_state_skips_padding():
 def test_when_it_pays():
     many, few = torch.zeros(64, 5, dtype=torch.long), torch.zeros(8, 5, dtype=torch.long)
     small, large = nn.Embedding(50, 4), nn.Embedding(5000, 4)
-    assert pays(nn.LSTM(4, 4), small, many)
-    assert not pays(nn.LSTM(4, 4), small, few)
-    assert not pays(nn.LSTM(4, 4), large, many)
-    assert not pays(nn.LSTM(4, 4, num_layers=2), small, many)
+    assert is_faster_by_word(nn.LSTM(4, 4), small, many)
+    assert not is_faster_by_word(nn.LSTM(4, 4), small, few)
+    assert not is_faster_by_word(nn.LSTM(4, 4), large, many)
+    assert not is_faster_by_word(nn.LSTM(4, 4, num_layers=2), small, many)
 
 
 def copying_batch(seed=0, size=64):
@@ -102,7 +102,7 @@ def copying_model(dtype):
 
 def test_a_translator_reads_words_and_embeddings_alike():
     model, batch = copying_model(torch.float64), copying_batch()
-    assert pays(model.decoder, model.embedding, batch.source)
+    assert is_faster_by_word(model.decoder, model.embedding, batch.source)
     words, embeddings = model(batch), model.from_embeddings(model.embedding(batch.source), batch)
     assert_close(words.alpha, embeddings.alpha)
     assert_close(words.hidden[batch.source_mask], embeddings.hidden[batch.source_mask])

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from heedful.errors import ConfigError
-from heedful.models.training import Standing
+from heedful.models.training import TrainingState
 from heedful.storage.atomic_files import sha256
 from heedful.storage.checksums import read_checksummed_json, write_checksummed_json
 from heedful.studies.checkpoints import SETTING, Checkpoint, Checkpoints
@@ -18,7 +18,9 @@ def checkpoints(folder, *, device="cpu", shift=0) -> Checkpoints:
 
 def saved(step: int) -> Checkpoint:
     weight = torch.full((2, 3), float(step))
-    standing = Standing(step, (0.5, 0.25), {"0.step": torch.tensor(5.0)}, {"torch": torch.arange(4, dtype=torch.uint8)})
+    standing = TrainingState(
+        step, (0.5, 0.25), {"0.step": torch.tensor(5.0)}, {"torch": torch.arange(4, dtype=torch.uint8)}
+    )
     return Checkpoint(
         standing, [{"step": 0, "loss": 1.0}], {"a.weight": weight}, {"loss": 1.0}, {"a.weight": weight / 2}
     )

@@ -154,7 +154,7 @@ def test_bad_input_is_named():
     model = draw(1.0)
     with pytest.raises(DataError, match="0 and 1"):
         terms([[1]], [2], model)
-    with pytest.raises(DataError, match="without a token"):
+    with pytest.raises(DataError, match="one has no token"):
         terms([[1], []], [0, 1], model)
     with pytest.raises(DataError, match="2 texts but 1 labels"):
         terms([[1], [2]], [0], model)

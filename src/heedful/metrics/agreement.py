@@ -1,6 +1,6 @@
-"""Agreement A(u, v) of snell2021, Eq. 10, and what chance alone would give.
+"""Agreement A(u, v) of attention and importance (snell2021, Eq. 10), and its chance baselines.
 
-All three speak of *rows*: one row per output word, one value per input position.
+Rows: one per output word, with one value per input position.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ def agreement(
 
         A(u, v) = 1[ #{j : v_j > v_{argmax u}} < 5 % · L ]
 
-    The order of the arguments matters. The first of several maxima of u is taken, and ties in v favour agreement;
-    `return_ties` adds the number of rows where either happened. Counted in integers: 0.05 · 140 is not 7 in floats.
+    The order of the arguments matters. Of several maxima of u the first counts, and ties in v favour agreement;
+    `return_ties` adds the number of rows with either. Counted in integers, since 0.05 · 140 is not 7 in floats.
 
     >>> agreement([[0.1, 0.7, 0.2]], [[1.0, 3.0, 2.0]])
     array([1.])
@@ -53,7 +53,7 @@ def agreement(
 
 
 def random_agreement(lengths: ArrayLike, *, percent: int = 5) -> float:
-    """Â: the agreement of a position drawn at random, exactly (snell2021 §3.1).
+    """Â: the expected agreement of a random position (snell2021 §3.1).
 
         Â = mean over rows of ⌈5 % · L⌉ / L
 
@@ -78,12 +78,12 @@ def shuffled_agreement(
     text: ArrayLike | None = None,
     percent: int = 5,
 ) -> NDArray[np.float64]:
-    """The matched shuffle: u of one text against v of every other text of the same length, averaged exactly.
+    """Matched shuffle: mean agreement of u of one text with v of every other text of the same length.
 
-    What a pairing without content would agree on by position alone. `position` (output position t, where there is
-    more than one) must match as well as the length; `text` says which rows belong to one text, so that a text is
-    never its own partner. One value per row; NaN where no partner exists. No random numbers: for each length the
-    mean over all partners is computed from how often each position is in the top of v.
+    A baseline for agreement that comes from position alone. `position` (the output position t, if there are several)
+    must match like the length; `text` says which rows belong to one text, so that a text is never its own partner. One
+    value per row; NaN without a partner. Exact, without random numbers: the mean over all partners is computed from how
+    often each position is in the top of v.
 
     >>> u, v = [[9.0, 1.0], [1.0, 9.0]], [[9.0, 1.0], [1.0, 9.0]]
     >>> agreement(u, v).mean(), shuffled_agreement(u, v).mean()

@@ -1,4 +1,4 @@
-"""Word alignments against gold: alignment error rate, precision, recall (Och & Ney 2003), and what chance would give.
+"""Word alignment scores: alignment error rate, precision, recall (Och & Ney 2003), and chance baselines.
 
 A link is (source position, target position). Gold has sure links S and possible links P ⊇ S.
 """
@@ -21,7 +21,7 @@ Links = Collection[Link]
 
 @dataclass(frozen=True, eq=False)
 class AlignmentScores:
-    """Scores of a corpus (intervals by bootstrap over sentences); the AER of each sentence (NaN: nothing to link)."""
+    """Scores of a corpus, intervals by bootstrap over sentences; and the AER of each sentence, NaN without links."""
 
     aer: Estimate
     precision: Estimate
@@ -36,7 +36,7 @@ class AlignmentScores:
 def alignment_scores(
     links: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None, *, seed: int = 0
 ) -> AlignmentScores:
-    """How well links A meet gold, over the corpus.
+    """Compare links A with gold links, over the corpus.
 
         precision = |A ∩ P| / |A|,   recall = |A ∩ S| / |S|,   AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
@@ -67,7 +67,7 @@ def alignment_scores(
 def links_from_attention(
     alpha: Ragged | Sequence[ArrayLike], target_lengths: ArrayLike | None = None
 ) -> list[frozenset[Link]]:
-    """Each target word linked to the source word it attends to most (the first of several).
+    """Link each target word to the source word it attends to most (the first of several).
 
     `alpha` is one (T, L) matrix per sentence, or ragged rows with the number of target words of each sentence.
 
@@ -91,7 +91,7 @@ def links_from_attention(
     at = np.flatnonzero(alpha.values == np.repeat(highest, alpha.lengths))
     rows, first = np.unique(alpha.row_of[at], return_index=True)
     if len(rows) != len(alpha):
-        raise DataError("there is NaN in the attention; every row needs a highest value")
+        raise DataError("the attention has NaN; every row needs a highest value")
     best = (at[first] - alpha.offsets[:-1]).tolist()
     ends = np.cumsum(lengths)
     return [
@@ -103,7 +103,7 @@ def links_from_attention(
 def chance_aer(
     sure: Sequence[Links], source_lengths: ArrayLike, target_lengths: ArrayLike, possible: Sequence[Links] | None = None
 ) -> float:
-    """The AER to expect when every target word is linked to a source word drawn at random, exactly.
+    """The expected AER if every target word is linked to a random source word.
 
         1 − Σ (|S| + |P|)/L / Σ (T + |S|)
 
@@ -121,7 +121,7 @@ def chance_aer(
 
 
 def diagonal_links(source_length: int, target_length: int) -> frozenset[Link]:
-    """Every target word linked to the source word at the same relative place: what position alone can do.
+    """Link every target word to the source word at the same relative position, as a baseline.
 
     >>> sorted(diagonal_links(4, 2))
     [(1, 0), (3, 1)]
@@ -130,8 +130,10 @@ def diagonal_links(source_length: int, target_length: int) -> frozenset[Link]:
 
 
 def attention_between_words(alpha: ArrayLike, source_words: ArrayLike, target_words: ArrayLike) -> NDArray[np.float64]:
-    """Attention between subwords as attention between words: summed over the parts of a source word, averaged over
-    those of a target word. `source_words` and `target_words` name the word of each position; -1 is left out.
+    """Attention between subwords as attention between words.
+
+    Summed over the subwords of a source word, averaged over those of a target word. `source_words` and `target_words`
+    give the word of each position; -1 is left out.
 
     >>> attention_between_words([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]], [0, 0, 1], [0, 0])
     array([[0.65, 0.35]])

@@ -1,6 +1,6 @@
-"""Which tokens go with which label (sunlu2020 §5.2): the classes that polarity and attention scores are compared over.
+"""Association of tokens with labels (sunlu2020 §5.2), by which polarity and attention scores are compared.
 
-Everything starts from counts: row e, column c says how often token e occurs in texts of label c.
+Counts: row e, column c is how often token e occurs in texts of label c.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def token_classes(counts: ArrayLike) -> NDArray[Any]:
     ['positive', 'negative', 'neutral', 'none', 'none']
     """
     f = _counts(counts, labels=2)
-    gamma = np.nan_to_num(association(f), nan=POLAR / 2)  # a token that never occurs is none of the three
+    gamma = np.nan_to_num(association(f), nan=POLAR / 2)  # a token that never occurs is in no class
     classes = np.full(len(f), "none", dtype="<U8")
     classes[(gamma >= POLAR) & (f[:, 1] > COUNT)] = "positive"
     classes[(gamma <= -POLAR) & (f[:, 0] > COUNT)] = "negative"
@@ -132,7 +132,7 @@ def token_counts(
 
 
 def _as_floats(ids: Any) -> Any:
-    """Rows of integers as they are: `as_ragged` holds them exactly up to 2⁵³."""
+    """Rows of integers as floats, which hold them exactly up to 2⁵³."""
     return [np.asarray(row, dtype=np.float64) for row in ids] if isinstance(ids, Sequence) else ids
 
 

@@ -1,8 +1,8 @@
 """Faithfulness and plausibility of an explanation (DeYoung et al. 2020, ERASER).
 
-Faithfulness: does the model need the tokens that the explanation names? The model stands behind one callable:
-`predict(keep)` takes a boolean matrix (texts, longest text), false where a token is erased or where a text has already
-ended, and gives the probability of the class predicted for the whole text.
+Faithfulness: does the model need the tokens that the explanation names? The model is one callable: `predict(keep)`
+takes a boolean matrix (texts, longest text), false where a token is erased or the text has ended, and returns the
+probability of the class predicted for the whole text.
 
 Plausibility: does the explanation mark the tokens that people marked? A text without any marked token gives NaN, which
 `bootstrap_mean` leaves out and counts.
@@ -24,11 +24,11 @@ Predict = Callable[[NDArray[np.bool_]], ArrayLike]
 def comprehensiveness(
     scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """How far the prediction falls without the top tokens: one row per text, one column per k %.
+    """Drop of the prediction without the top tokens: one row per text, one column per k %.
 
         m(x)_ŷ − m(x \\ r_k)_ŷ
 
-    High when the explanation is faithful. NaN where nothing would be left of the text.
+    High if the explanation is faithful. NaN if nothing is left of the text.
 
     >>> weights = np.array([0.6, 0.3, 0.1])
     >>> comprehensiveness([weights], lambda keep: keep @ weights, percents=[50])
@@ -40,11 +40,11 @@ def comprehensiveness(
 def sufficiency(
     scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """How far the prediction falls with the top tokens alone: one row per text, one column per k %.
+    """Drop of the prediction with only the top tokens: one row per text, one column per k %.
 
         m(x)_ŷ − m(r_k)_ŷ
 
-    Low when the explanation is faithful.
+    Low if the explanation is faithful.
 
     >>> weights = np.array([0.6, 0.3, 0.1])
     >>> sufficiency([weights], lambda keep: keep @ weights, percents=[10]).round(4)
@@ -85,20 +85,20 @@ def _erased(
 ) -> NDArray[np.float64]:
     rows = as_ragged(scores, mask)
     place = _places(scores, rows, mask)
-    whole = _ask(predict, place)
+    full = _probabilities(predict, place)
     table = np.full((len(rows), len(percents)), np.nan)
     for column, percent in enumerate(percents):
         chosen = _in_top(rows, percent)
         keep = np.zeros_like(place)
         keep[place] = chosen if keep_top else ~chosen
         empty = ~keep.any(axis=1)
-        keep[empty] = place[empty]  # no model can be asked about nothing
-        table[:, column] = np.where(empty, np.nan, whole - _ask(predict, keep))
+        keep[empty] = place[empty]  # a model needs at least one token
+        table[:, column] = np.where(empty, np.nan, full - _probabilities(predict, keep))
     return table
 
 
 def _places(scores: Rows, rows: Ragged, mask: ArrayLike | None) -> NDArray[np.bool_]:
-    """Where in the padded matrix each value of the ragged rows stands, row by row."""
+    """The mask of the padded matrix that the values of the ragged rows fill, row by row."""
     if mask is not None:
         shape = np.shape(np.asarray(scores))
         return np.broadcast_to(np.asarray(mask, dtype=bool), shape).reshape(len(rows), shape[-1])
@@ -118,7 +118,7 @@ def _in_top(rows: Ragged, percent: int) -> NDArray[np.bool_]:
     return rank < np.repeat(allowed, rows.lengths)
 
 
-def _ask(predict: Predict, keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _probabilities(predict: Predict, keep: NDArray[np.bool_]) -> NDArray[np.float64]:
     p = np.asarray(predict(keep), dtype=np.float64)
     if p.shape != (len(keep),):
         raise DataError(f"predict gave shape {p.shape} for {len(keep)} texts; it must give one probability for each")
@@ -160,7 +160,7 @@ def auprc(scores: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> NDArray
     score, hit = rows.values[order], marked.values[order].astype(np.float64)
     starts = np.repeat(rows.offsets[:-1], rows.lengths)
     running = np.concatenate([[0.0], np.cumsum(hit)])
-    found = running[1:] - running[starts]
+    hits = running[1:] - running[starts]
     seen = np.arange(1, len(hit) + 1) - starts
     last = np.ones(len(hit), dtype=bool)  # of its group of equal scores, whose end is the threshold
     last[:-1] = score[1:] != score[:-1]
@@ -168,7 +168,7 @@ def auprc(scores: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> NDArray
     at = np.flatnonzero(last)
     new = np.diff(running[at + 1], prepend=0.0)
     total = np.add.reduceat(hit, rows.offsets[:-1])
-    area = np.bincount(rows.row_of[at], weights=new * found[at] / seen[at], minlength=len(rows))
+    area = np.bincount(rows.row_of[at], weights=new * hits[at] / seen[at], minlength=len(rows))
     average = np.full(len(rows), np.nan)
     np.divide(area, total, out=average, where=total > 0)
     return average

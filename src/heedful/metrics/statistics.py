@@ -1,4 +1,4 @@
-"""A number and how far it may be trusted: `Estimate`, the bootstrap that makes one, and tests of a difference."""
+"""Estimates with intervals: bootstrap, Student's t over seeds, and tests of a paired difference."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from heedful.errors import DataError
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its 95 % interval, the number of units behind it, and how many units had no value.
+    """A mean with its 95 % interval, the number of units, and the number of units without a value.
 
     >>> print(Estimate(0.25, 0.2, 0.31, 872))
     0.250 [0.200, 0.310] (n = 872)
@@ -31,7 +31,7 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}] (n = {self.n}{left_out})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers; an estimate of nothing has `None` for its value."""
+        """Plain numbers; NaN becomes `None`."""
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
 
@@ -40,8 +40,8 @@ def bootstrap_mean(
 ) -> Estimate:
     """Mean and 95 % percentile-bootstrap interval; NaN is left out and counted.
 
-    The unit that is resampled is the example: rows of one text share a value in `groups` and are drawn together
-    (the mean is then a ratio of sums). With one unit, or none, the interval is the value itself or empty.
+    Examples are resampled: rows of one text have the same value in `groups` and are drawn together (the mean is then a
+    ratio of sums). With one unit the interval is the value itself; with none it is NaN.
 
     >>> bootstrap_mean([0.0, 1.0, float("nan"), 1.0, 0.0]).n
     4
@@ -127,10 +127,7 @@ def bootstrap_difference(
 
 @dataclass(frozen=True)
 class Comparison:
-    """A paired, two-sided test: the mean of a − b, how surprising it would be if there were no difference, and of what.
-
-    `p` is NaN where there is nothing to test.
-    """
+    """Result of a paired, two-sided test: the mean of a − b and its p-value; `p` is NaN if there are no pairs."""
 
     difference: float
     p: float
@@ -145,7 +142,7 @@ class Comparison:
 def paired_permutation(a: ArrayLike, b: ArrayLike, *, seed: int = 0, resamples: int = 9999) -> Comparison:
     """Is the mean of a − b different from 0? By exchanging a and b within pairs.
 
-    Exact where there are few enough pairs (2ⁿ ≤ `resamples`), so that five seeds can give p = 0.0625 at best.
+    Exact if there are few pairs (2ⁿ ≤ `resamples`), so five seeds can give p = 0.0625 at best.
 
     >>> print(paired_permutation([0.9, 0.8, 0.7, 0.9, 0.8], [0.1, 0.2, 0.2, 0.3, 0.1]))
     +0.640 (p = 0.062, permutation, n = 5)
@@ -167,23 +164,10 @@ def paired_permutation(a: ArrayLike, b: ArrayLike, *, seed: int = 0, resamples: 
     return Comparison(float(np.mean(x - y)), float(result.pvalue), len(x), undefined, "permutation")
 
 
-def paired_wilcoxon(a: ArrayLike, b: ArrayLike) -> Comparison:
-    """Is the distribution of a − b symmetric about 0? Wilcoxon's signed-rank test; equal pairs are dropped by the test.
-
-    >>> paired_wilcoxon([3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]).p
-    0.03125
-    """
-    x, y, undefined = _defined_pairs(a, b)
-    if len(x) == 0:
-        return Comparison(math.nan, math.nan, 0, undefined, "wilcoxon")
-    p = float(stats.wilcoxon(x - y).pvalue) if np.any(x - y) else 1.0
-    return Comparison(float(np.mean(x - y)), p, len(x), undefined, "wilcoxon")
-
-
 def benjamini_hochberg(p: ArrayLike) -> NDArray[np.float64]:
-    """p-values adjusted for how many there are: reject those below q, and at most a share q of rejections is false.
+    """p-values adjusted for multiple tests: of those below q, at most a share q is expected to be false.
 
-    Those of tests that had nothing to test (NaN) stay NaN and do not count.
+    NaN, of tests without data, stays NaN and does not count.
 
     >>> benjamini_hochberg([0.01, 0.04, float("nan"), 0.5])
     array([0.03, 0.06,  nan, 0.5 ])

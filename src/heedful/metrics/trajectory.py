@@ -1,4 +1,4 @@
-"""Reading a number off a curve over training: maxima, and the contextualised agreement ξ."""
+"""Curves over training: their maxima, and the contextualised agreement ξ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from heedful.metrics.statistics import Estimate
 
 @dataclass(frozen=True)
 class Maximum:
-    """The highest mean over recorded steps, and what choosing it cost.
+    """The highest mean over recorded steps.
 
-    `split_half` is free of the optimism of choosing and reading on the same examples: the step is chosen on one half
-    and read on the other, both ways, averaged.
+    `split_half` avoids the bias of choosing and measuring on the same examples: the step is chosen on one half and
+    measured on the other, both ways, averaged.
     """
 
     value: float
@@ -26,7 +26,7 @@ class Maximum:
 
 
 def maximum_over_steps(values: ArrayLike, steps: ArrayLike, *, groups: ArrayLike | None = None) -> Maximum:
-    """The step where the mean over columns is highest (the first of equals), with its split-half check.
+    """The step with the highest mean over columns (the first of equals), with its split-half check.
 
     values: one row per recorded step, one column per output word; NaN is left out of each mean. groups: the text each
     column belongs to, so that the halves are of texts.
@@ -40,7 +40,7 @@ def maximum_over_steps(values: ArrayLike, steps: ArrayLike, *, groups: ArrayLike
         raise DataError(f"values has shape {table.shape} for {len(at)} steps; it must be (steps, examples)")
     curve = _means(table)
     if np.isnan(curve).all():
-        raise DataError("no step has a single defined value, so that none is highest")
+        raise DataError("no step has a defined value, so there is no maximum")
     best = int(np.nanargmax(curve))
     text = np.arange(table.shape[1]) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     halves = table[:, text % 2 == 0], table[:, text % 2 == 1]
@@ -53,7 +53,7 @@ def maximum_over_steps(values: ArrayLike, steps: ArrayLike, *, groups: ArrayLike
 
 @dataclass(frozen=True)
 class Contextualised:
-    """ξ: how well another seed performed once its attention agreed as much. `reached` is false where it never did."""
+    """ξ: performance of another seed once its attention agreed as much; `reached` is false if it never did."""
 
     value: float
     step: int
@@ -78,7 +78,7 @@ def contextualised_agreement(
     """
     at, height, p = (np.asarray(a, dtype=np.float64).ravel() for a in (steps, curve, performance))
     if not len(at) == len(height) == len(p) or len(at) == 0:
-        raise DataError(f"{len(at)} steps, {len(height)} agreements and {len(p)} performances do not belong together")
+        raise DataError(f"{len(at)} steps, {len(height)} agreements and {len(p)} performances; give as many of each")
     above = np.flatnonzero(height > agreement)
     i = int(above[0]) if len(above) else len(at) - 1
     return Contextualised(float(p[i]), int(at[i]), bool(len(above)))
@@ -96,8 +96,8 @@ def contextualised_estimate(
     """ξ averaged over seeds, with a 95 % bootstrap interval over texts.
 
     For each seed: A(u, v) of each output word; A(α, α̂(τ)) and p̂(τ), (steps, output words) each. groups: the text of
-    each output word. Every resample of the texts reads ξ off its own curve, so that the interval knows that the step
-    read is itself uncertain.
+    each output word. Every resample of the texts has its own curve and step, so the interval includes the uncertainty
+    of the step.
 
     >>> a, curve = np.array([0.0, 1.0]), np.array([[0.0, 0.0], [1.0, 1.0]])
     >>> contextualised_estimate([a], [curve], [curve]).value
@@ -113,7 +113,7 @@ def contextualised_estimate(
     ]
 
     def xi(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """ξ for each row of `weights`, which says how often each text was drawn."""
+        """ξ for each row of `weights`: how often each text was drawn."""
         total = np.zeros(len(weights))
         for sums in per_seed:
             means = (sums @ weights.T) / (sizes @ weights.T)

@@ -87,7 +87,7 @@ SCORERS: dict[str, Callable[[ModelConfig, int], nn.Module]] = {
 
 
 def build_scorer(config: ModelConfig, width: int) -> nn.Module:
-    """The scorer a configuration names, for hidden states of the given width.
+    """Build the scorer that a configuration names, for hidden states of the given width.
 
     >>> sum(p.numel() for p in build_scorer(ModelConfig(), width=512).parameters())
     131585

@@ -1,4 +1,4 @@
-"""The attention classifier: scores become weights, weights become one vector, the vector becomes a prediction."""
+"""The attention classifier, its loss and its lexical probe β."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ from heedful.models.encoders import build_encoder
 
 @dataclass(frozen=True)
 class ClassifierOutput:
-    """All that a forward pass computes, under the names of SPEC.
+    """Everything that a forward pass computes.
 
-    Two classes have one logit (of class 1), K > 2 classes have K.
+    Two classes have one logit (that of class 1), K > 2 classes have K.
     """
 
     logits: Float[Tensor, "B K"]
@@ -32,8 +32,8 @@ class ClassifierOutput:
 class AttentionClassifier(nn.Module):
     """Embedding → encoder → scorer → projection → linear (snell2021, Eqs 7–8; meister2021 §2; sunlu2020 §3).
 
-    `mode` says how its attention is trained: `learned`; `uniform`, α_l = 1/L throughout (snell2021 §3.2);
-    `frozen`, the scorer stays at its initialisation; `only`, everything but the scorer does (snell2021 A.6).
+    `mode` says how attention is trained: `learned`; `uniform`, α_l = 1/L always (snell2021 §3.2); `frozen`, the scorer
+    stays at its initialisation; `only`, everything except the scorer stays at its initialisation (snell2021 A.6).
     """
 
     def __init__(self, config: ModelConfig, vocabulary: int, classes: int, mode: AttentionMode = "learned") -> None:
@@ -55,11 +55,11 @@ class AttentionClassifier(nn.Module):
             self.scorer.requires_grad_(True)
 
     def forward(self, tokens: Int[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> ClassifierOutput:
-        """Everything computed on the way from token ids to logits."""
+        """Scores, attention, hidden states and logits of token ids."""
         return self.from_embeddings(self.embedding(tokens), mask)
 
     def from_embeddings(self, embedded: Float[Tensor, "B L E"], mask: Bool[Tensor, "B L"]) -> ClassifierOutput:
-        """The same from the embeddings on, so that gradients can be taken with respect to them."""
+        """The same from embeddings, so that gradients can be taken with respect to them."""
         hidden, self_attention = self.encoder(self.dropout(embedded), mask)
         scores = self.scorer(hidden)
         projection = "uniform" if self.mode == "uniform" else self.config.projection
@@ -73,7 +73,7 @@ class AttentionClassifier(nn.Module):
         return logits
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the labels, and coef·∣VᵀW∣ where the model is so regularised."""
+        """Mean negative log-likelihood of the labels, plus coef·∣VᵀW∣ if the model has that regularisation."""
         loss = nll(self(batch.tokens, batch.mask).logits, batch.labels).mean()
         if self.config.orthogonality:
             assert isinstance(self.scorer, DotScorer)
@@ -91,7 +91,7 @@ def nll(logits: Float[Tensor, "*rows K"], labels: Int[Tensor, "*rows"]) -> Float
 
 
 def log_odds(logits: Float[Tensor, "*rows K"], labels: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows"]:
-    """ln(p_y / (1 − p_y)) of the label's class, straight from the logits: no sigmoid that saturates.
+    """ln(p_y / (1 − p_y)) of the label's class, from the logits directly, since a sigmoid would saturate.
 
     >>> log_odds(torch.tensor([[2.0]]), torch.tensor([0]))
     tensor([-2.])
@@ -115,7 +115,7 @@ def predict(logits: Float[Tensor, "*rows K"]) -> Int[Tensor, "*rows"]:
 def lexical_probe(
     model: AttentionClassifier, hidden: Float[Tensor, "B L D"], labels: Int[Tensor, " B"]
 ) -> Float[Tensor, "B L"]:
-    """β on the log-odds scale (snell2021, Eq. 9): what each position alone says of the correct label.
+    """β on the log-odds scale (snell2021, Eq. 9): the evidence of each position alone for the correct label.
 
         logit β_l = (2y − 1)(wᵀh_l + b);   K classes: ln p_y/(1 − p_y) of softmax(Wh_l + b)
 

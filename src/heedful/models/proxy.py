@@ -1,4 +1,4 @@
-"""The bag-of-words proxy of snell2021 §2.3, and its convex twin, ℓ2 logistic regression (A.10)."""
+"""The bag-of-words proxy (snell2021 §2.3) and its convex counterpart, ℓ2 logistic regression (A.10)."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class BagOfWordsProxy(nn.Module):
 
         p = σ(1/L Σ_l W e_{x_l}),   W_o, e_i ~ N(0, I/d)
 
-    Its own attention is uniform and its own states are single words: what co-occurrence alone can teach.
+    Its attention is uniform and its states are single words, so it can learn only co-occurrence.
     """
 
     def __init__(self, vocabulary: int, classes: int, width: int = 256) -> None:
@@ -33,7 +33,7 @@ class BagOfWordsProxy(nn.Module):
             nn.init.normal_(weight, std=1 / math.sqrt(width))
 
     def forward(self, tokens: Int[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B K"]:
-        """Logits of each text: of its label, or of every word of its translation alike."""
+        """Logits of each text: of its label, or of any word of its translation."""
         ends = mask.sum(1).cumsum(0)
         starts = torch.cat([ends.new_zeros(1), ends[:-1]])
         bag = nn.functional.embedding_bag(tokens[mask], self.embedding.weight, starts, mode="mean")
@@ -66,8 +66,8 @@ class LogisticProbe:
 def logistic_probe(train: EncodedSplit, validation: EncodedSplit, vocabulary: int, classes: int) -> LogisticProbe:
     """Fit ℓ2 logistic regression on length-normalised counts, the penalty chosen on validation (snell2021 A.10).
 
-    Ten decades of C; ties in validation accuracy go to the strongest regularisation. Newton steps, since an optimiser
-    that stops early is a second, hidden regularisation: L-BFGS to 1e-3 chose C = 10⁶ on SST, converged it is 10².
+    Ten decades of C; ties in validation accuracy go to the strongest regularisation. Newton's method, because an
+    optimiser that stops early regularises too: L-BFGS with tolerance 1e-3 chose C = 10⁶ on SST; converged, it is 10².
     """
     from sklearn.linear_model import LogisticRegression  # here: it takes as long to import as torch
 
@@ -84,7 +84,7 @@ def logistic_probe(train: EncodedSplit, validation: EncodedSplit, vocabulary: in
 
 
 def relative_counts(split: EncodedSplit, vocabulary: int) -> sparse.csr_matrix:
-    """How often each word occurs in each text, divided by the text's length: (texts, V)."""
+    """Counts of each word in each text, divided by the text's length: (texts, V)."""
     weights = np.repeat(1.0 / split.lengths, split.lengths)
     matrix = sparse.csr_matrix(
         (weights, split.ids.values.copy(), split.ids.offsets.copy()), shape=(len(split), vocabulary)

@@ -1,4 +1,4 @@
-"""One training loop for every model: those that have a `loss` of a batch."""
+"""The training loop, for every model that has a `loss` of a batch; optimisers and devices."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +16,14 @@ from heedful.errors import ConfigError, TrainingError
 
 @runtime_checkable
 class Trainable(Protocol):
-    """What the loop needs of a model."""
+    """What the training loop needs of a model."""
 
     def loss(self, batch: Any) -> Float[Tensor, ""]:
-        """The quantity to be made small."""
+        """The loss of a batch, to be minimised."""
         ...
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """All parameters; those that need no gradient stay as they are."""
+        """All parameters; those without `requires_grad` are not trained."""
         ...
 
     def train(self, mode: bool = True) -> object:
@@ -32,12 +32,11 @@ class Trainable(Protocol):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a training stands before a step: with the weights, all that decides how it goes on.
+class TrainingState:
+    """State of training before a step: with the weights, everything needed to resume it exactly.
 
     losses: of the steps since the last evaluation. optimiser: its moments, as `<parameter>.<name>`. randomness: the
-    state of torch's generators, which dropout draws from; training draws from no others. Batches are a function of the
-    step.
+    states of torch's random generators, which dropout uses; training uses no others. Batches depend only on the step.
     """
 
     step: int
@@ -53,16 +52,16 @@ def train(
     at_step: Callable[[int, float], bool | None],
     every_step: Callable[[int, float], None] = lambda step, loss: None,
     *,
-    since: Standing | None = None,
-    before_step: Callable[[int, Callable[[], Standing]], None] = lambda step, standing: None,
+    since: TrainingState | None = None,
+    before_step: Callable[[int, Callable[[], TrainingState]], None] = lambda step, state: None,
 ) -> None:
-    """Train by Adam, calling `at_step(step, mean loss since the last call)` at every step of `evaluate_at`.
+    """Train, calling `at_step(step, mean loss since the last call)` at every step of `evaluate_at`.
 
-    `at_step` returns true to end training there. The model is in evaluation mode while it runs. A loss that is not
-    finite ends training with an error, not with a model full of NaN.
+    `at_step` returns true to stop training. The model is in evaluation mode while it runs. A loss that is not finite
+    is an error.
 
-    since: go on from there, bit for bit, with a model that has the weights of that step and `batches` that begin with
-    it. before_step: called with each step, after its evaluation, and a function that says how training stands there.
+    since: resume from this state, exactly; the model must have the weights of that step and `batches` must begin with
+    it. before_step: called before each step, after its evaluation, with the step and a function that returns the state.
     """
     optimiser = build_optimiser(model, config)
     due = set(config.evaluate_at)
@@ -77,7 +76,7 @@ def train(
             losses.clear()
         if step == config.steps:
             return
-        before_step(step, lambda step=step: _standing(step, losses, optimiser))  # type: ignore[misc]
+        before_step(step, lambda step=step: _state(step, losses, optimiser))  # type: ignore[misc]
         model.train()
         optimiser.zero_grad(set_to_none=True)
         loss = model.loss(next(batches))
@@ -91,7 +90,7 @@ def train(
         every_step(step + 1, losses[-1])
 
 
-def _standing(step: int, losses: list[float], optimiser: torch.optim.Optimizer) -> Standing:
+def _state(step: int, losses: list[float], optimiser: torch.optim.Optimizer) -> TrainingState:
     moments = {
         f"{index}.{name}": tensor.detach()
         for index, state in optimiser.state_dict()["state"].items()
@@ -101,10 +100,10 @@ def _standing(step: int, losses: list[float], optimiser: torch.optim.Optimizer) 
     device = optimiser.param_groups[0]["params"][0].device
     if device.type == "cuda":
         randomness["cuda"] = torch.cuda.get_rng_state(device)
-    return Standing(step, tuple(losses), moments, randomness)
+    return TrainingState(step, tuple(losses), moments, randomness)
 
 
-def _restore(optimiser: torch.optim.Optimizer, since: Standing) -> None:
+def _restore(optimiser: torch.optim.Optimizer, since: TrainingState) -> None:
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in since.optimiser.items():
         index, name = key.split(".")
@@ -116,10 +115,10 @@ def _restore(optimiser: torch.optim.Optimizer, since: Standing) -> None:
 
 
 def build_optimiser(model: Trainable, config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam or Adagrad over the parameters that train, fused where the device has it (1.1 to 1.5 times as fast).
+    """Adam or Adagrad over the trainable parameters, fused where the device supports it (1.1 to 1.5 times as fast).
 
-    The parameters of `model.scorer`, which make the attention, may have a learning rate of their own and no weight
-    decay (meister2021, App. B).
+    The parameters of `model.scorer`, which computes attention, can have their own learning rate and no weight decay
+    (meister2021, App. B).
     """
     scorer = getattr(model, "scorer", None)
     attention = set(scorer.parameters()) if isinstance(scorer, nn.Module) else set()
@@ -146,7 +145,7 @@ def build_optimiser(model: Trainable, config: TrainConfig) -> torch.optim.Optimi
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The device of that name; `auto` takes a GPU when there is one.
+    """A device by name; `auto` is a GPU if there is one.
 
     >>> choose_device("cpu")
     device(type='cpu')
@@ -163,23 +162,23 @@ def choose_device(name: str = "auto") -> torch.device:
 
 @contextmanager
 def evaluation_mode(modules: Sequence[nn.Module]) -> Iterator[None]:
-    """Evaluation mode, no gradients for parameters; after it all is as it was: modes, `requires_grad`, random state.
+    """Evaluation mode without gradients of parameters; restores modes, `requires_grad` and random state afterwards.
 
-    cuDNN stays out: it has no backward pass for recurrent layers in evaluation mode.
+    cuDNN is off: it has no backward pass for recurrent layers in evaluation mode.
     """
     modes = [(part, part.training) for module in modules for part in module.modules()]
-    needs = [(p, p.requires_grad) for module in modules for p in module.parameters()]
+    trainable = [(p, p.requires_grad) for module in modules for p in module.parameters()]
     random = torch.get_rng_state()
     try:
         for module in modules:
             module.eval()
-        for parameter, _ in needs:
+        for parameter, _ in trainable:
             parameter.requires_grad_(False)
         with torch.backends.cudnn.flags(enabled=False):
             yield
     finally:
         for part, mode in modes:
             part.training = mode
-        for parameter, need in needs:
-            parameter.requires_grad_(need)
+        for parameter, required in trainable:
+            parameter.requires_grad_(required)
         torch.set_rng_state(random)

@@ -1,6 +1,6 @@
-"""Sequence to sequence with attention: the Snell translator, the copying model and the linear translator in one class.
+"""Sequence-to-sequence models with attention: snell2021's translator, copying model and linear translator.
 
-Teacher forcing runs over whole sequences: the decoder's states do not depend on attention, so nothing waits for it.
+Teacher forcing runs over whole sequences at once, since the decoder's states do not depend on attention.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
 from heedful.models.attention import project
 from heedful.models.classifier import log_odds
-from heedful.models.encoders import LSTMEncoder
-from heedful.models.lstm import pays, read_words
+from heedful.models.encoders import LSTMEncoder, is_faster_by_word, read_words
 
 State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
 
 
 @dataclass(frozen=True)
 class TranslatorOutput:
-    """All that a teacher-forced pass computes before the network N; with several heads `alpha` has one set of rows for
-    each. The logits are `model.read(context, states)`: they are large, and not everyone needs them all.
+    """What a teacher-forced pass computes before the network N; `alpha` has the rows of each head.
+
+    The logits are `model.read(context, states)`: they are large and not always needed.
     """
 
     context: Float[Tensor, "B T D"]
@@ -102,7 +102,7 @@ class Translator(nn.Module):
 
     def forward(self, batch: PairBatch) -> TranslatorOutput:
         """Teacher forcing over the whole target."""
-        if not self.config.bidirectional and pays(self.decoder, self.embedding, batch.source):
+        if not self.config.bidirectional and is_faster_by_word(self.decoder, self.embedding, batch.source):
             hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
             states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
             context, alpha = self.attend(states, hidden, batch.source_mask)
@@ -110,7 +110,7 @@ class Translator(nn.Module):
         return self.from_embeddings(self.embedding(batch.source), batch)
 
     def from_embeddings(self, embedded: Float[Tensor, "B L E"], batch: PairBatch) -> TranslatorOutput:
-        """The same from the source embeddings on, so that gradients can be taken with respect to them."""
+        """The same from source embeddings, so that gradients can be taken with respect to them."""
         hidden, start = self.encode(embedded, batch.source_mask)
         states, _ = self.decoder(self.embedding(batch.target_in), start)
         context, alpha = self.attend(states, hidden, batch.source_mask)
@@ -119,7 +119,7 @@ class Translator(nn.Module):
     def attend(
         self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"], mask: Bool[Tensor, "B L"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T L"]]:
-        """Context vectors, summed over heads, and the weights that made them."""
+        """Context vectors, summed over heads, and the attention weights."""
         scores = self.scorer(states, hidden)
         allowed = mask[:, None, None, :].expand_as(scores)
         alpha = project("uniform" if self.mode == "uniform" else "softmax", scores, allowed)
@@ -172,9 +172,9 @@ def translator_probe(
 def translate(
     model: Translator, pairs: EncodedPairs, *, beam: int = 1, max_length: int | None = None, max_tokens: int = 8192
 ) -> list[list[int]]:
-    """The ids of each source's translation, without its ends; the model is left as it was found.
+    """Translate every source; the ids are without `<bos>` and `<eos>`. The model's mode is restored.
 
-    max_length: words before a sentence is cut off; twice the source's length and ten more where it is left out.
+    max_length: most words of a translation; by default twice the source's length plus ten.
     """
     if beam < 1:
         raise ConfigError(f"the beam is {beam}; it must be 1 or more")
@@ -205,8 +205,8 @@ def beam_search(
 ) -> list[list[int]]:
     """The most probable of `beam` hypotheses for each source, by the sum of log-probabilities; beam 1 is greedy.
 
-    A finished hypothesis keeps its place and its score. Each source has its own length limit, so that a sentence is
-    translated the same alone and in a batch.
+    A finished hypothesis stays in the beam with its score. Each source has its own length limit, so a sentence gets
+    the same translation alone and in a batch.
     """
     B = len(source)
     hidden, state = model.encode(model.embedding(source), mask)
@@ -247,7 +247,7 @@ def _step(
 
 
 def _keep_finished(log_p: Float[Tensor, "N V"], done: Bool[Tensor, " N"]) -> Float[Tensor, "N V"]:
-    """A finished hypothesis can only go on with padding, at no cost."""
+    """A finished hypothesis continues with padding only, at no cost."""
     log_p[done] = -torch.inf
     log_p[done, PAD] = 0.0
     return log_p

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import ConfigError
-from heedful.models.training import Standing
+from heedful.models.training import TrainingState
 from heedful.storage.atomic_files import write_atomically
 from heedful.storage.step_cache import Damage, Notify, StepRecord
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
@@ -33,7 +33,7 @@ _KEPT = 2
 class Checkpoint:
     """A checkpoint: the state of the training loop, the metrics, the weights, and the best weights where kept."""
 
-    standing: Standing
+    standing: TrainingState
     metrics: list[dict[str, Any]]
     weights: dict[str, Tensor]
     best: dict[str, Any] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Checkpoints:
             if tensors is not None and self._fits(state := record.load()):
                 self.folder.written = {file: sum for file, sum in record.files().items() if file != name}
                 return Checkpoint(
-                    Standing(
+                    TrainingState(
                         step,
                         tuple(state["losses"]),
                         _group("optimiser", tensors),

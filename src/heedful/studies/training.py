@@ -18,7 +18,7 @@ from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.proxy import BagOfWordsProxy
-from heedful.models.training import Standing, choose_device, train
+from heedful.models.training import TrainingState, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically
 from heedful.studies.checkpoints import Checkpoint, Checkpoints
@@ -185,7 +185,7 @@ def _run(
             last = time.monotonic()
             job.report({"model": job.spec.name, "step": step, "steps": config.steps, "batch_loss": loss})
 
-    def before_step(step: int, standing: Callable[[], Standing]) -> None:
+    def before_step(step: int, standing: Callable[[], TrainingState]) -> None:
         if checkpoints.is_due():
             checkpoints.save(Checkpoint(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
 

@@ -1,11 +1,11 @@
-"""How the bag-of-words proxy begins to learn: its derivative under gradient flow, and the limit (snell2021 §4.1, A.2).
+"""Gradient flow of the bag-of-words proxy: its derivative at initialisation, and the limit (snell2021 §4.1, A.2).
 
 Input word i of I, output word o of O, width d, sentence pair m with L^m input and T^m output words. The proxy
 
     p^m = σ((1/L^m) Σ_l W e_{x_l}),   ℒ = −Σ_m Σ_t ln p^m_{y_t}                                     (Eqs 14, 37, 41)
 
-flows down its loss, ∂W/∂τ = −∂ℒ/∂W and ∂e/∂τ = −∂ℒ/∂e (Eq. 38); of interest are the logits θ̂ = We and the probabilities
-θ = σ(θ̂) that a word alone gives to every output (Eqs 13, 39). Matrices of words stand one word to a row: θ̂ = e Wᵀ here.
+follows ∂W/∂τ = −∂ℒ/∂W and ∂e/∂τ = −∂ℒ/∂e (Eq. 38). The logits θ̂ = We and the probabilities θ = σ(θ̂) are those that a
+single word gives to every output (Eqs 13, 39). Matrices of words have one word per row: here θ̂ = e Wᵀ.
 """
 
 import math
@@ -22,7 +22,7 @@ from heedful.errors import DataError
 def logit_derivative(
     sources: Sentences, targets: Sentences, W: Float[np.ndarray, "O d"], e: Float[np.ndarray, "I d"]
 ) -> Float[np.ndarray, "I O"]:
-    """∂θ̂/∂τ at any W and e, exactly (snell2021, Eqs 44–46 summed over the corpus, and their like for W).
+    """∂θ̂/∂τ at any W and e, exactly (snell2021, Eqs 44–46 summed over the corpus, and the same for W).
 
         ∂e/∂τ = G W,   ∂W/∂τ = Gᵀ e,   G = C − Σ_m T^m b^m (p^m)ᵀ,   b^m_i = (1/L^m) Σ_l 1[x_l = i]
         ∂θ̂/∂τ = ∂e/∂τ Wᵀ + e (∂W/∂τ)ᵀ = G W Wᵀ + e eᵀ G
@@ -58,11 +58,11 @@ def probability_derivative(
 
 
 def logit_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
-    """What ∂θ̂/∂τ tends to at initialisation as d → ∞, from the count table (snell2021, Eq. 53).
+    """The limit of ∂θ̂/∂τ at initialisation as d → ∞, from the count table (snell2021, Eq. 53).
 
         2 (C_{i,o} − (1/|O|) Σ_o' C_{i,o'})
 
-    Exactly 0 where a row of C is constant: there the proxy has nothing to learn.
+    Exactly 0 where a row of C is constant: there is nothing to learn.
 
     >>> logit_limit(np.array([[1.0, 0.5, 0.0], [0.1, 0.1, 0.1]]))
     array([[ 1.,  0., -1.],
@@ -76,7 +76,7 @@ def logit_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
 
 
 def probability_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
-    """What ∂θ/∂τ tends to at initialisation as d → ∞.
+    """The limit of ∂θ/∂τ at initialisation as d → ∞.
 
         (2/|O|) (C_{i,o} − (1/|O|) Σ_o' C_{i,o'})
 
@@ -93,7 +93,7 @@ def probability_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
 def draw_proxy(
     source_size: int, target_size: int, width: int, seed: int
 ) -> tuple[Float[np.ndarray, "O d"], Float[np.ndarray, "I d"]]:
-    """W and e as the proxy begins: W_o, e_i ~ N(0, I_d/d) (snell2021 §4.1).
+    """Initial W and e of the proxy: W_o, e_i ~ N(0, I_d/d) (snell2021 §4.1).
 
     >>> W, e = draw_proxy(2, 3, width=5, seed=0)
     >>> W.shape, e.shape
@@ -126,7 +126,7 @@ class LimitComparison:
 def compare_with_limit(
     sources: Sentences, targets: Sentences, source_size: int, target_size: int, width: int, seed: int
 ) -> LimitComparison:
-    """How near the derivative of a proxy of that width, drawn under that seed, is to its limit (snell2021, Eqs 53, 54).
+    """Compare the derivative of a proxy of that width and seed with its limit (snell2021, Eqs 53, 54).
 
     >>> x, y = [[0, 1], [0, 2], [1, 3]], [[0, 1], [0, 2], [1, 3]]
     >>> near = compare_with_limit(x, y, 4, 4, width=4096, seed=0)

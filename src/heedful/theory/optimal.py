@@ -1,4 +1,4 @@
-"""The attention that a linear model would like best, certified: α^opt by convex optimisation (snell2021 A.1)."""
+"""Optimal attention α^opt of a linear model, by convex optimisation with a certified gap (snell2021 A.1)."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from scipy import special
 
 from heedful.errors import ConfigError, DataError, ProjectionError
 
-CENTRING = 0.1  # t, as a share of what α∘λ is now
-BOUNDARY = 0.99  # how much of the way to 0 a weight may go in one step
-DRIFT = 1e3  # how many times larger or smaller than t/α may λ become
-STEEPEST = 0.9  # how steep the far end of a step may be, as a share of its beginning
-SHORTEST = 1e-12  # a shorter step is none
-FINEST, LARGEST = 1e-100, 1e50  # beyond these a tolerance or a logit leaves no room for what is computed from it
+CENTRING = 0.1  # t as a share of the current mean of α∘λ
+BOUNDARY = 0.99  # largest share of the way to 0 that a weight can go in one step
+DRIFT = 1e3  # λ stays within this factor of t/α
+STEEPEST = 0.9  # largest slope at the end of a step, as a share of that at its beginning
+SHORTEST = 1e-12  # a shorter step counts as none
+FINEST, LARGEST = 1e-100, 1e50  # smallest tolerance and largest logit that can be computed with
 
 
 @dataclass(frozen=True, eq=False)
 class OptimalAttention:
-    """The best attention of N output words, and how much better any other could be: at most `gap` nats.
+    """The optimal attention of N output words; no other attention is better by more than `gap` nats.
 
-    `iterations` counts Newton steps; a word that ran out of them has a gap above the tolerance and is not `converged`.
+    `iterations` counts Newton steps; a word that needs more than allowed is not `converged`.
     """
 
     alpha: Float[np.ndarray, "N L"]
@@ -50,12 +50,12 @@ def optimal_attention(
         ℒ(α) − ℒ(α^opt) ≤ max_l ⟨∇ℒ(α), α − e_l⟩ ≤ tolerance   (nats)
 
     Departure: the paper descends the gradient; here a primal-dual interior-point method (after Wächter & Biegler 2006)
-    takes about ten Newton steps. It nears the optimum from inside the simplex: a weight that the optimum does without
-    comes out tiny, not 0, and where several α are optimal, like positions get like weights.
+    takes about ten Newton steps. It approaches the optimum from inside the simplex: a weight that is 0 at the optimum
+    comes out tiny, not 0, and if several α are optimal, equal positions get equal weights.
 
     Words of one sentence share their γ: `np.broadcast_to(gamma, (T, L, V))` costs nothing. Float64 throughout, one word
-    at a time, so that memory does not grow with N. A position where the mask is false is as good as removed: its weight
-    is exactly 0, and its logits may be anything.
+    at a time, so that memory does not grow with N. A masked position (mask false) is treated as removed: its weight is
+    exactly 0, and its logits do not matter.
 
     >>> gamma = np.array([[[0.0, 0.0, 0.0], [0.0, -10.0, 5.0], [0.0, 5.0, -10.0]]])
     >>> best = optimal_attention(gamma, np.zeros((1, 3)), np.array([0]))
@@ -75,7 +75,7 @@ def optimal_attention(
     for n in range(N):
         rows = gamma[n, keep[n]].astype(np.float64)
         if not (np.isfinite(rows).all() and np.isfinite(gamma_state[n]).all()):
-            raise DataError(f"word {n} has logits that are not finite; its loss has no optimum to look for")
+            raise DataError(f"word {n} has logits that are not finite; its loss has no optimum")
         if max(np.abs(rows).max(), np.abs(gamma_state[n]).max()) > LARGEST:
             raise DataError(
                 f"word {n} has logits beyond ±{LARGEST:g}, as no model gives them; check where they come from"
@@ -121,7 +121,7 @@ class _Problem(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """What is known of one α."""
+    """One α with its loss and gradient."""
 
     alpha: Float[np.ndarray, " L"]
     z: Float[np.ndarray, " V"]
@@ -132,9 +132,9 @@ class _Point(NamedTuple):
 
 
 def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple[_Point, int]:
-    """Follow ∇ℒ = λ + ν1, α∘λ = t as t falls, from uniform α; on that path the gap is at most L·t.
+    """Follow ∇ℒ = λ + ν1, α∘λ = t as t decreases, from uniform α; on that path the gap is at most L·t.
 
-    The point of the smallest gap is given: past what rounding allows the gap can grow again.
+    Returns the point of the smallest gap, which can grow again once rounding dominates.
     """
     L = len(problem.gamma)
     best = point = problem.at(np.full(L, 1 / L))

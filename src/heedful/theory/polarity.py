@@ -1,11 +1,11 @@
-"""What moves a token's polarity and its attention score: the terms A to F of sunlu2020 (§4), exactly.
+"""Terms A to F of sunlu2020 (§4): how a token's polarity and attention score change under gradient flow.
 
 The model is DP. Text t has n tokens with vectors e_j and a label y = ±1; V is the context vector, W the output layer:
 
     a_j = e_jᵀV/λ,   α = softmax(a),   h = Σ_j α_j e_j,   s = hᵀW,   ℓ = −(1/m) Σ_t ln σ(y s)          (Eqs 1–5)
 
 Every token e of the vocabulary has a polarity score s_e = eᵀW and an attention score a_e = eᵀV/λ (Eqs 7, 1). Where
-the parameters flow down the loss, two sums over the token's places (t, j) say how these scores move:
+the parameters follow the negative gradient, two sums over the token's places (t, j) determine their change:
 
     π(e) = Σ y β α_j,   ρ(e) = Σ y β α_j (s_e − s),   β = 1 − σ(y s)                                  (Eqs 16, 20)
 
@@ -63,7 +63,7 @@ class Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms A to F of every token, and their sums: how its two scores move."""
+    """The terms A to F of every token, and their sums, the derivatives of its two scores."""
 
     A: Float[np.ndarray, " V"]
     B: Float[np.ndarray, " V"]
@@ -90,8 +90,7 @@ def gradients(texts: Sentences, labels: ArrayLike, model: DotModel) -> Gradients
 
         ∂ℓ/∂e = −(1/m) (ρ(e) V/λ + π(e) W),   ∂ℓ/∂W = −(1/m) Σ_t y β h,   ∂ℓ/∂V = −(1/mλ) Σ_e ρ(e) e
 
-    These are the paper's sums over places, gathered token by token: a token that stands in a text twice is counted
-    twice.
+    The paper's sums over places, collected by token: a token that occurs twice in a text counts twice.
 
     >>> model = DotModel(np.eye(2), output=np.zeros(2), context=np.zeros(2), scale=1.0)
     >>> gradients([[0], [1]], [1, 0], model).output
@@ -111,8 +110,8 @@ def terms(texts: Sentences, labels: ArrayLike, model: DotModel) -> Terms:
         A = (VᵀW/λ) ρ(e)/m    B = ∥W∥² π(e)/m      C = eᵀ(1/m) Σ_t y β h
         D = (VᵀW/λ) π(e)/m    E = ∥V∥² ρ(e)/(mλ²)  F = eᵀ(1/mλ²) Σ_e' ρ(e') e'
 
-    A and B, D and E come through the token's own vector; C through W, F through V, which all tokens share. A token
-    that is in no text has only C and F.
+    A, B, D and E come from the token's own vector; C from W and F from V, which all tokens share. A token that is in
+    no text has only C and F.
 
     >>> model = DotModel(np.eye(2), output=np.array([1.0, -1.0]), context=np.zeros(2), scale=1.0)
     >>> moved = terms([[0], [1]], [1, 0], model)
@@ -167,10 +166,10 @@ def _softmax(ids: Ragged, model: DotModel) -> Float[np.ndarray, " n"]:
 
 def _check(ids: Ragged, y: Float[np.ndarray, " m"], vocabulary: int) -> None:
     if len(ids) == 0 or ids.lengths.min() == 0:
-        raise DataError("there is no text, or one without a token; there is nothing to attend to")
+        raise DataError("there are no texts, or one has no token; attention needs at least one")
     if len(y) != len(ids):
         raise DataError(f"{len(ids)} texts but {len(y)} labels")
     if not np.isin(y, (-1, 1)).all():
-        raise DataError("labels must be 0 and 1: the terms are those of two classes")
+        raise DataError("labels must be 0 and 1: the terms are defined for two classes")
     if ids.size > vocabulary:
         raise DataError(f"token {ids.size - 1} does not fit a vocabulary of {vocabulary}")
