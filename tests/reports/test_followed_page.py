@@ -140,7 +140,8 @@ def test_written_by_the_same_command(run, tmp_path):
 
 
 def test_no_step_yet(run, tmp_path):
-    shutil.copy(run.root / "following.json", tmp_path)
+    for name in ("following.json", "manifest.json"):
+        shutil.copy(run.root / name, tmp_path)
     with pytest.raises(RunError, match="no step of this training"):
         write_report(tmp_path)
 
