@@ -1,4 +1,8 @@
-"""Sparse simplex maps, forward and backward, against the entmax package."""
+"""Sparse simplex maps, forward and backward, against the entmax package.
+
+Ours are plain torch: compiled loops were 5 to 30 times as fast by themselves, but a whole study with sparsemax took as
+long (19.5 and 19.2 s of CPU time). They must not be slower than half the speed of the package.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -18,7 +22,7 @@ MAPS: list[tuple[str, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] =
 
 
 def cases(quick: bool) -> Iterator[Case]:
-    for length, bar in ((200, 4), (2_000, 15)):
+    for length in (200, 2_000):
         z, g = _scores(length)
         for name, ours, theirs in MAPS:
             torch.testing.assert_close(ours(z), theirs(z))
@@ -27,7 +31,7 @@ def cases(quick: bool) -> Iterator[Case]:
                 peer="entmax",
                 ours=lambda f=ours, z=z, g=g: _there_and_back(f, z, g),
                 theirs=lambda f=theirs, z=z, g=g: _there_and_back(f, z, g),
-                bar=bar,
+                bar=0.5,
             )
 
 
