@@ -11,7 +11,7 @@ import pytest
 
 from heedful.data.catalog import CATALOG, check, data_directory, entry, is_here, open_corpus
 from heedful.data.loading import open_data
-from heedful.data.words import tokenise
+from heedful.data.vocabulary import tokenise
 from heedful.errors import DataError, MissingExtraError
 from heedful.storage.atomic_files import sha256
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.corpus import EMPTY, Corpus, Split, divide, sample, stratified_order
-from heedful.data.words import TokenRules
+from heedful.data.corpus import EMPTY, Corpus, Split, TokenRules, divide, sample, stratified_order
 
 CORPUS = Corpus("tiny", ("bad", "good"), Split(("so good", "bad"), (1, 0)), EMPTY, EMPTY)
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60)

@@ -10,7 +10,7 @@ from heedful.data.files.text_files import read_lines
 from heedful.data.loading import open_data
 from heedful.data.ragged import as_ids
 from heedful.data.synthetic.tasks import TASKS, generated_pairs, generated_texts
-from heedful.data.words import tokenise
+from heedful.data.vocabulary import tokenise
 from heedful.errors import DataError
 from heedful.models.lexicon import count_table
 from heedful.preflights.information import informativeness, label_targets

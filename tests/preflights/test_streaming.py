@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful import api
-from heedful.data.corpus import Corpus, Split
+from heedful.data.corpus import Corpus, Split, TokenRules
 from heedful.data.files import text_files
 from heedful.data.files.chunks import is_large, open_stream
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
 from heedful.data.ragged import Ragged
 from heedful.data.synthetic.tasks import stream_pairs
-from heedful.data.words import TokenRules, tokenise
+from heedful.data.vocabulary import tokenise
 from heedful.errors import ConfigError, DataError
 from heedful.models.lexicon import count_table
 from heedful.preflights import chunk_counts as counting

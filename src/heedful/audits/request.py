@@ -19,12 +19,11 @@ from heedful.attribution.modules import OpenNetwork, WordReader, classifier_netw
 from heedful.audits.human_labels import Rationales, marked_words
 from heedful.data.catalog import CATALOG, data_directory
 from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
-from heedful.data.corpus import Corpus
+from heedful.data.corpus import PLAIN, Corpus, TokenRules
 from heedful.data.loading import open_data
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser
-from heedful.data.vocabulary import BOS, EOS, SPECIALS, UNK
-from heedful.data.words import PLAIN, TokenRules, tokenise
+from heedful.data.vocabulary import BOS, EOS, SPECIALS, UNK, tokenise
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import valid_path

@@ -1,38 +1,27 @@
 """The catalog of named corpora: what each is, where its files are, and whether their checksums are right."""
 
 import csv
-import dataclasses
 import difflib
-import importlib
 import importlib.util
 import os
-import pkgutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from lzma import LZMAError
 from pathlib import Path
 from typing import Any, Literal
 from zlib import error as ZlibError
 
 from heedful.config import TaskName
-from heedful.data import corpora
-from heedful.data.corpora.entry import CatalogEntry, File
+from heedful.data.corpora.entries import ENTRIES, CatalogEntry, File
 from heedful.data.corpus import SPLITS, Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.synthetic.tasks import TASKS, Task, generated_pairs, generated_texts
 from heedful.errors import DataError, HeedfulError, MissingExtraError
 from heedful.storage.atomic_files import sha256, valid_path
+from heedful.storage.serialization import content
 
 CHECKSUMS = "SHA256SUMS"
 _SIZE = "#size "
-
-
-def _entries() -> Iterator[CatalogEntry]:
-    for module in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}."):
-        yield from getattr(importlib.import_module(module.name), "ENTRIES", ())
-
-
-CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(_entries(), key=lambda entry: entry.name)}
+CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(ENTRIES, key=lambda entry: entry.name)}
 # Every name that a command takes: corpora with files, and tasks that are generated.
 NAMES: tuple[str, ...] = (*CATALOG, *TASKS)
 
@@ -148,20 +137,9 @@ def describe(name: str) -> dict[str, Any]:
             "source": "generated",
             "here": True,
         }
-    return {
-        "name": name,
-        "title": known.title,
-        "task": known.task,
-        "labels": list(known.labels),
-        "licence": known.licence,
-        "source": known.source,
-        "here": is_here(name),
-        "languages": list(known.languages) if known.languages else None,
-        "published_as": known.published_as,
-        "rules": dataclasses.asdict(known.rules),
-        "hub": dataclasses.asdict(known.hub) if known.hub else None,
-        "files": [dataclasses.asdict(file) for file in known.files],
-    }
+    facts = content(replace(known, name=name)) | {"here": is_here(name)}
+    shown = ("name", "title", "task", "labels", "licence", "source", "here", "languages", "published_as")
+    return {fact: facts[fact] for fact in (*shown, "rules", "hub", "files")}
 
 
 def check(name: str) -> Check:
@@ -243,7 +221,8 @@ def _expected(wanted: CatalogEntry, root: Path) -> tuple[File, ...]:
     try:
         listing = sums.read_text("utf-8").splitlines()
         lines = [line.split(maxsplit=1) for line in listing if not line.startswith("#")]
-        sizes = {name: int(size) for size, name in (line[len(_SIZE) :].split(maxsplit=1) for line in _sized(listing))}
+        sized = (line[len(_SIZE) :].split(maxsplit=1) for line in listing if line.startswith(_SIZE))
+        sizes = {name: int(size) for size, name in sized}
         if not lines or any(".." in Path(path).parts or path.startswith("/") for _, path in lines):
             raise ValueError("it names no file, or one outside its folder")
         folder = root / wanted.folder
@@ -269,10 +248,6 @@ def write_checksums(folder: Path, origin: str) -> None:
     sizes = [f"{_SIZE}{_size(path)} {path.name}" for path in files]
     sums = [f"{sha256(path)}  {path.name}" for path in files]
     (folder / CHECKSUMS).write_text("\n".join([f"# {origin}", *sizes, *sums, ""]), "utf-8")
-
-
-def _sized(lines: list[str]) -> list[str]:
-    return [line for line in lines if line.startswith(_SIZE)]
 
 
 def _fetched(wanted: CatalogEntry, root: Path) -> tuple[str, ...]:

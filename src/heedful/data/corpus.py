@@ -9,12 +9,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.words import PLAIN, TokenRules
 from heedful.errors import DataError
 
 SPLITS = ("train", "validation", "test")
-
-
 T = TypeVar("T")
 
 
@@ -64,6 +61,18 @@ class Split:
 
 
 EMPTY = Split((), ())
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """Options of `vocabulary.tokenise`; the last two are for 20 Newsgroups and AG News (snell2021, A.8)."""
+
+    lower: bool = True
+    integers_to_unknown: bool = False
+    split_underscores: bool = False
+
+
+PLAIN = TokenRules()
 
 
 @dataclass(frozen=True)

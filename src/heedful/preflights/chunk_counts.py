@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.corpus import TokenRules
 from heedful.data.files.chunks import Chunk
 from heedful.data.parallel import sort_pairs
 from heedful.data.ragged import Ragged, as_ids
-from heedful.data.vocabulary import BOS, SPECIALS, UNK, Vocabulary
-from heedful.data.words import TokenRules, normalise, split_token, tokenise
+from heedful.data.vocabulary import BOS, SPECIALS, UNK, Vocabulary, normalise, split_token, tokenise
 from heedful.models.lexicon import Cells, distinct, table_cells, together_cells
 from heedful.preflights.information import MAX_CELLS
 from heedful.preflights.preflight import MAX_LENGTH

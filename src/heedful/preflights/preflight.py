@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.corpus import Corpus
+from heedful.data.corpus import Corpus, TokenRules
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.ragged import Ragged, Sentences, as_ids, paired_ids
-from heedful.data.vocabulary import SPECIALS, EncodedSplit, Vocabulary, encode
-from heedful.data.words import TokenRules, tokenise
+from heedful.data.vocabulary import SPECIALS, EncodedSplit, Vocabulary, encode, tokenise
 from heedful.errors import DataError
 from heedful.metrics.alignment import alignment_scores, diagonal_links, links_from_attention
 from heedful.metrics.statistics import Estimate

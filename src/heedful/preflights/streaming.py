@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.corpus import TokenRules
 from heedful.data.files.chunks import ROWS, FileStream, chunks
 from heedful.data.files.columns import class_names, label_names, left_out
 from heedful.data.files.tables import QuoteError, format_of, unquoted_decision
 from heedful.data.ragged import as_ids
 from heedful.data.vocabulary import SPECIALS, FrequentWords
-from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError
 from heedful.execution.pool import Place, parallel_map
 from heedful.execution.worker import OnEvent

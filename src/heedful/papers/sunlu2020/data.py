@@ -11,12 +11,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpus import Corpus, Split, divide, sample
+from heedful.data.corpus import PLAIN, Corpus, Split, divide, sample
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.synthetic.tasks import NEUTRAL, POLAR
 from heedful.data.vocabulary import EncodedSplit, Vocabulary, encode
-from heedful.data.words import PLAIN
 from heedful.errors import DataError
 from heedful.metrics.association import even_tokens, token_counts, token_labels
 

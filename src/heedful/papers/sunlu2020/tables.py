@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from heedful.data.corpus import Split
-from heedful.data.words import tokenise
+from heedful.data.vocabulary import tokenise
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Needs, Unit, Workspace
