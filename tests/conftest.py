@@ -17,8 +17,7 @@ from heedful.config import study_preset
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.tasks import stream_pairs
-from heedful.storage.atomic_files import sha256
-from heedful.storage.checksums import write_checksummed_text
+from heedful.storage.atomic_files import sha256, write_checksummed_text
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
 

@@ -18,6 +18,7 @@ from heedful.preflights.preflight import determinants
 
 MIRROR = Path(os.environ.get("HEEDFUL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 needs_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason="no mirror of the corpora: set HEEDFUL_DATA")
+NUMBERS = [str(number) for number in range(1000)]
 
 
 def numbered(texts):
@@ -160,31 +161,32 @@ def test_empty_outputs_are_passed_over_and_too_few_refused():
 def test_determinants_of_the_keyword_and_of_polarity():
     train = generated_texts("keyword", size=600).train
     sources = as_ids([[int(word) for word in text.split()] for text in train.texts])
-    found = determinants(sources, label_targets(train.labels), top=3)
-    assert found[1].most[0].source == 1
+    found = determinants(sources, label_targets(train.labels), NUMBERS, NUMBERS, top=3)
+    assert found[1].most[0].word == "1"
     assert found[1].most[0].trans == pytest.approx(1)
-    assert found[0].least[0].source == 1
-    assert found[1].most[0].together == found[1].most[0].source_count == sum(train.labels)
+    assert found[0].least[0].word == "1"
+    assert found[1].most[0].together == found[1].most[0].count == sum(train.labels)
 
 
 def test_rare_words_do_not_stand_out():
     sources = [[0, 2 + i] if i % 2 else [1, 2 + i] for i in range(100)]  # every other word occurs once
-    found = determinants(sources, label_targets([i % 2 for i in range(100)]), top=1)
-    assert found[1].most[0].source == 0
-    assert found[0].most[0].source == 1
+    found = determinants(sources, label_targets([i % 2 for i in range(100)]), NUMBERS, NUMBERS, top=1)
+    assert found[1].most[0].word == "0"
+    assert found[0].most[0].word == "1"
     assert found[1].most[0].z == pytest.approx(np.sqrt(99))
 
 
 def test_determinants_do_not_change_what_they_are_given():
     sources, targets = task("toy-de-en", 50)
     before = sources.values.copy(), sources.offsets.copy()
-    determinants(sources, targets)
+    determinants(sources, targets, NUMBERS, NUMBERS)
     assert np.array_equal(before[0], sources.values)
     assert np.array_equal(before[1], sources.offsets)
 
 
 def test_determinants_of_named_outputs():
-    found = determinants([[0], [1]], [[0, 1], [2]], outputs=[2])
-    assert list(found) == [2]
+    (found,) = determinants([[0], [1]], [[0, 1], [2]], "ab", "xyz", chosen=[2])
+    assert (found.output, found.count, found.most[0].word, found.least[0].word) == ("z", 1, "b", "a")
+    assert determinants([[0], [1]], [[0, 1], [2]], "ab", "xyz", chosen=[2], skip=1)[0].least == ()
     with pytest.raises(DataError, match="top is 0"):
-        determinants([[0]], [[0]], top=0)
+        determinants([[0]], [[0]], "a", "x", top=0)

@@ -22,12 +22,10 @@ from heedful.data.synthetic.tasks import stream_pairs
 from heedful.data.vocabulary import tokenise
 from heedful.errors import ConfigError, DataError
 from heedful.models.lexicon import count_table
-from heedful.preflights import chunk_counts as counting
 from heedful.preflights import streaming
-from heedful.preflights.chunk_counts import hashed
 from heedful.preflights.preflight import _pairs as encoded_pairs
 from heedful.preflights.preflight import run_preflight
-from heedful.preflights.streaming import Settings, count_streamed, run_streamed
+from heedful.preflights.streaming import Settings, count_streamed, hashed, run_streamed
 
 PAIRS = [(pair.source, pair.target) for pair in islice(stream_pairs("toy-de-en", seed=3), 211)]
 TEXTS = [(f"{'good' if i % 2 else 'bad'} film, isn't it? nr. {i % 7} of many", str(i % 2)) for i in range(83)]
@@ -143,7 +141,7 @@ def test_words_beyond_those_kept_are_counted_as_one(parallel):
 
 
 def test_a_sample_does_not_depend_on_the_chunks(parallel, monkeypatch):
-    monkeypatch.setattr(counting, "MAX_CELLS", 20_000)
+    monkeypatch.setattr(streaming, "MAX_CELLS", 20_000)
     samples = [count_streamed(of(parallel), Settings(jobs=1, rows=rows)).sample for rows in (13, 1000)]
     assert samples[0].number.tolist() == samples[1].number.tolist()
     assert np.array_equal(samples[0].sources.values, samples[1].sources.values)
@@ -221,7 +219,7 @@ def test_words_that_had_no_room_are_spoken_of(parallel, monkeypatch):
 
 def test_stretches_that_are_forgotten_are_worked_out_again(parallel, monkeypatch):
     whole = count_streamed(of(parallel), Settings(jobs=1, rows=50))
-    monkeypatch.setattr(counting, "MAX_CACHED", 3)
+    monkeypatch.setattr(streaming, "MAX_CACHED", 3)
     again = count_streamed(of(parallel), Settings(jobs=1, rows=50))
     assert np.array_equal(again.table.rows, whole.table.rows)
     assert np.array_equal(again.table.counts, whole.table.counts)

@@ -6,8 +6,7 @@ import os
 import pytest
 
 from heedful.errors import ConfigError, DamagedError, RunError
-from heedful.storage.atomic_files import write_atomically, write_text
-from heedful.storage.checksums import verify_checksummed_text
+from heedful.storage.atomic_files import verify_checksummed_text, write_atomically, write_text
 from heedful.storage.serialization import MAX_BYTES, read_toml
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.errors import DamagedError, RunError
-from heedful.storage.checksums import write_checksummed_json
+from heedful.storage.atomic_files import write_checksummed_json
 from heedful.storage.step_cache import (
     StepCache,
     StepRecord,

@@ -6,8 +6,7 @@ from torch.testing import assert_close
 
 from heedful.errors import ConfigError
 from heedful.models.training import TrainingState
-from heedful.storage.atomic_files import sha256
-from heedful.storage.checksums import read_checksummed_json, write_checksummed_json
+from heedful.storage.atomic_files import read_checksummed_json, sha256, write_checksummed_json
 from heedful.studies.checkpoints import SETTING, Checkpoint, Checkpoints
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
 

@@ -16,8 +16,7 @@ from typing import Any
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
 from heedful.data.corpora.entries import CatalogEntry, HubSource
 from heedful.errors import DataError, MissingExtraError
-from heedful.storage.atomic_files import sha256, valid_path
-from heedful.storage.checksums import quarantine_path
+from heedful.storage.atomic_files import quarantine_path, sha256, valid_path
 
 # What `datasets.load_dataset` returns: a dataset with columns for every split.
 Splits = Mapping[str, Any]

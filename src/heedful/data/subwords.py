@@ -13,12 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.files.text_files import reason, regular
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit, parse_links
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError
-from heedful.storage.atomic_files import write_atomically
+from heedful.storage.atomic_files import reason, regular, write_atomically
 
 SIZE = 8000
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.corpus import PLAIN, Corpus, Split, TokenRules, sample
-from heedful.data.files.text_files import reason, regular
 from heedful.data.ragged import Ragged, as_ids
 from heedful.errors import DamagedError, DataError
-from heedful.storage.atomic_files import read_any_json, write_atomically, write_text
+from heedful.storage.atomic_files import read_any_json, reason, regular, write_atomically, write_text
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 UNKNOWN = "<unk>"

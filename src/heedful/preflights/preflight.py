@@ -1,6 +1,6 @@
 """Preflight: what a corpus can teach attention, before any training. Counts, telling words, a verdict; no torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,137 +19,16 @@ from heedful.models.lexicon import count_table, ibm_model_1
 from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 from heedful.storage.atomic_files import write_json
 
-
-@dataclass(frozen=True)
-class Association:
-    """An input word and an output word (or label): the number of texts with both and with each, and their association.
-
-    `trans` is Trans(o|i) of snell2021, Eq. 17; `z` how many standard deviations `together` lies above what independence
-    predicts, so that a rare word does not stand out by chance.
-    """
-
-    source: int
-    target: int
-    together: int
-    source_count: int
-    target_count: int
-    trans: float
-    z: float
-
-
-@dataclass(frozen=True)
-class Determinants:
-    """The input words most strongly associated with an output, and those most strongly associated with its absence."""
-
-    target: int
-    most: tuple[Association, ...]
-    least: tuple[Association, ...]
-
-
-def determinants(
-    sources: Sentences,
-    targets: Sentences,
-    *,
-    outputs: Sequence[int] | None = None,
-    top: int = 10,
-) -> dict[int, Determinants]:
-    """For each output that occurs (unless named: the 20 most frequent), the words that most and least determine it.
-
-        z = (n_io − n_i n_o / N) / √(n_i n_o (N − n_i)(N − n_o) / (N² (N − 1)))
-
-    the standardised count of texts with both, given the counts of each (the hypergeometric moments).
-
-    >>> found = determinants([[0, 1], [0, 2], [0, 1], [0, 2]], [[1], [0], [1], [0]], top=1)
-    >>> found[1].most[0].source, round(found[1].most[0].z, 3), found[1].least[0].source
-    (1, 1.732, 2)
-    """
-    if top < 1:
-        raise DataError(f"top is {top}; it must be 1 or more")
-    first, second = paired_ids(sources, targets)
-    inputs, given = _presence(first), _presence(second)
-    N = len(first)
-    n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel().astype(np.float64) for matrix in (inputs, given))
-    chosen = most_frequent(n_o) if outputs is None else np.asarray(outputs, dtype=np.int64)
-    chosen = chosen[chosen < len(n_o)]
-    mass = (_shares(first).T @ _occurrences(second)[:, chosen]).toarray()
-    totals = _shares(first).T @ second.lengths.astype(np.float64)
-    together = (inputs.T @ given[:, chosen]).toarray().astype(np.float64)
-    return rank(N, n_i, n_o, chosen, together, mass, totals, top=top)
-
-
-def most_frequent(n_o: NDArray[np.float64], count: int = 20) -> NDArray[np.int64]:
-    """The outputs that occur in most texts; of equal ones, the lower id first.
-
-    >>> most_frequent(np.array([1.0, 3.0, 3.0]), 2)
-    array([1, 2])
-    """
-    return np.argsort(-n_o, kind="stable")[:count].astype(np.int64)
-
-
-def rank(
-    N: int,
-    n_i: NDArray[np.float64],
-    n_o: NDArray[np.float64],
-    chosen: NDArray[np.int64],
-    together: NDArray[np.float64],
-    mass: NDArray[np.float64],
-    totals: NDArray[np.float64],
-    *,
-    top: int,
-) -> dict[int, Determinants]:
-    """`determinants` from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
-
-    mass: the columns of C that were chosen; totals: the sums of its rows.
-    """
-    trans = mass / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]
-    expected = np.outer(n_i, n_o[chosen]) / max(1, N)
-    spread = np.sqrt(expected * np.outer(N - n_i, N - n_o[chosen]) / max(1, N * (N - 1)))
-    z = np.divide(together - expected, spread, out=np.zeros_like(expected), where=spread > 0)
-    result = {}
-    for k, o in enumerate(chosen.tolist()):
-        if n_o[o] == 0:
-            continue
-        order = np.lexsort((-n_i, -z[:, k]))
-        order = order[n_i[order] > 0]
-        named = [
-            [
-                Association(
-                    int(i), o, int(together[i, k]), int(n_i[i]), int(n_o[o]), float(trans[i, k]), float(z[i, k])
-                )
-                for i in part
-            ]
-            for part in (order[:top], order[::-1][:top])
-        ]
-        result[o] = Determinants(o, tuple(a for a in named[0] if a.z > 0), tuple(a for a in named[1] if a.z < 0))
-    return result
-
-
-def _occurrences(ids: Ragged) -> sparse.csr_array:
-    parts = np.ones(len(ids.values)), ids.values, ids.offsets
-    counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
-    counts.sum_duplicates()  # in place, hence the copy
-    return counts
-
-
-def _shares(ids: Ragged) -> sparse.csr_array:
-    counts = _occurrences(ids)
-    lengths: NDArray[np.float64] = np.repeat(ids.lengths, np.diff(counts.indptr)).astype(np.float64)
-    return sparse.csr_array((counts.data / lengths, counts.indices, counts.indptr), shape=counts.shape)
-
-
-def _presence(ids: Ragged) -> sparse.csr_array:
-    counts = _occurrences(ids)
-    return sparse.csr_array(
-        (np.ones(len(counts.data), dtype=np.int64), counts.indices, counts.indptr), shape=counts.shape
-    )
-
-
 MAX_LENGTH = 400
 
 
 @dataclass(frozen=True)
 class TellingWord:
-    """A word, the number of texts with it and the output and with it at all, Trans(o|i) (snell2021, Eq. 17), and z."""
+    """A word, the number of texts with it and the output and with it at all, and its association with the output.
+
+    `trans` is Trans(o|i) of snell2021, Eq. 17; `z` how many standard deviations `together` lies above what independence
+    predicts, so that a rare word does not stand out by chance.
+    """
 
     word: str
     together: int
@@ -166,6 +45,104 @@ class OutputWords:
     count: int
     most: tuple[TellingWord, ...]
     least: tuple[TellingWord, ...]
+
+
+def determinants(
+    sources: Sentences,
+    targets: Sentences,
+    names: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    chosen: Sequence[int] | None = None,
+    top: int = 10,
+    skip: int = 0,
+) -> tuple[OutputWords, ...]:
+    """For each output that occurs (unless chosen: the 20 most frequent), the words that most and least determine it.
+
+        z = (n_io − n_i n_o / N) / √(n_i n_o (N − n_i)(N − n_o) / (N² (N − 1)))
+
+    the standardised count of texts with both, given the counts of each (the hypergeometric moments). `names` and
+    `outputs` are what ids stand for on either side; input ids below `skip` are not words.
+
+    >>> found = determinants([[0, 1], [0, 2], [0, 1], [0, 2]], [[1], [0], [1], [0]], "abc", ("no", "yes"), top=1)
+    >>> found[1].output, found[1].most[0].word, round(found[1].most[0].z, 3), found[1].least[0].word
+    ('yes', 'b', 1.732, 'c')
+    """
+    if top < 1:
+        raise DataError(f"top is {top}; it must be 1 or more")
+    first, second = paired_ids(sources, targets)
+    inputs, given = _occurrences(first).sign(), _occurrences(second).sign()
+    n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel() for matrix in (inputs, given))
+    columns = most_frequent(n_o) if chosen is None else np.asarray(chosen, dtype=np.int64)
+    columns = columns[columns < len(n_o)]
+    mass = (_shares(first).T @ _occurrences(second)[:, columns]).toarray()
+    totals = _shares(first).T @ second.lengths.astype(np.float64)
+    together = (inputs.T @ given[:, columns]).toarray()
+    counts = len(first), n_i, n_o, columns, together, mass, totals
+    return telling_words(*counts, names, outputs, top=top, skip=skip)
+
+
+def most_frequent(n_o: NDArray[np.float64], count: int = 20) -> NDArray[np.int64]:
+    """The outputs that occur in most texts; of equal ones, the lower id first.
+
+    >>> most_frequent(np.array([1.0, 3.0, 3.0]), 2)
+    array([1, 2])
+    """
+    return np.argsort(-n_o, kind="stable")[:count].astype(np.int64)
+
+
+def telling_words(
+    N: int,
+    n_i: NDArray[np.float64],
+    n_o: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    together: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    names: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    top: int,
+    skip: int,
+) -> tuple[OutputWords, ...]:
+    """`determinants` from counts: of texts (N), with each word (n_i, n_o), with both (words × chosen), and from C.
+
+    mass: the columns of C that were chosen; totals: the sums of its rows.
+    """
+    trans = mass / np.maximum(totals, np.finfo(np.float64).tiny)[:, None]
+    expected = np.outer(n_i, n_o[chosen]) / max(1, N)
+    spread = np.sqrt(expected * np.outer(N - n_i, N - n_o[chosen]) / max(1, N * (N - 1)))
+    z = np.divide(together - expected, spread, out=np.zeros_like(expected), where=spread > 0)
+    result = []
+    for k, o in enumerate(chosen.tolist()):
+        if n_o[o] == 0:
+            continue
+        order = np.lexsort((-n_i, -z[:, k]))
+        order = order[n_i[order] > 0]
+        most, least = order[: top + skip], order[::-1][: top + skip]
+        most, least = most[z[most, k] > 0], least[z[least, k] < 0]
+        named = [
+            tuple(
+                TellingWord(names[i], int(together[i, k]), int(n_i[i]), float(trans[i, k]), float(z[i, k]))
+                for i in part[part >= skip][:top].tolist()
+            )
+            for part in (most, least)
+        ]
+        result.append(OutputWords(outputs[o], int(n_o[o]) if len(most) else 0, *named))
+    return tuple(result)
+
+
+def _occurrences(ids: Ragged) -> sparse.csr_array:
+    parts = np.ones(len(ids.values)), ids.values, ids.offsets
+    counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
+    counts.sum_duplicates()  # in place, hence the copy
+    return counts
+
+
+def _shares(ids: Ragged) -> sparse.csr_array:
+    counts = _occurrences(ids)
+    lengths: NDArray[np.float64] = np.repeat(ids.lengths, np.diff(counts.indptr)).astype(np.float64)
+    return sparse.csr_array((counts.data / lengths, counts.indices, counts.indptr), shape=counts.shape)
 
 
 @dataclass(frozen=True)
@@ -242,8 +219,8 @@ def run_preflight(
     C = count_table(sources, targets, source_size=len(names), target_size=len(outputs)).matrix()
     translating = isinstance(corpus, ParallelCorpus)
     labels = None if translating else range(len(outputs))
-    telling = determinants(sources, targets, outputs=labels, top=words + len(SPECIALS))
-    result = assemble(corpus.name, translating, statistics, C, telling, names, outputs, words, decisions)
+    telling = determinants(sources, targets, names, outputs, chosen=labels, top=words, skip=len(SPECIALS))
+    result = assemble(corpus.name, translating, statistics, C, telling, decisions)
     if isinstance(corpus, ParallelCorpus):
         return replace(result, alignment=_alignment(corpus, sources, targets))
     return result
@@ -254,38 +231,20 @@ def assemble(
     translating: bool,
     statistics: Informativeness,
     C: sparse.csr_array,
-    telling: Mapping[int, Determinants],
-    names: Sequence[str],
-    outputs: Sequence[str],
-    words: int,
+    telling: tuple[OutputWords, ...],
     decisions: tuple[str, ...],
 ) -> Preflight:
-    """What was counted, put into words; `names` and `outputs` are what ids stand for on either side."""
-    return Preflight(
-        data=name,
-        task="translation" if translating else "classification",
-        verdict=statistics.verdict,
-        sentence=_sentence(statistics, translating),
-        statistics=statistics,
-        table=CountSummary(
-            inputs=int(np.sum(np.diff(C.indptr) > 0)),
-            outputs=len(np.unique(C.indices)),
-            entries=C.nnz,
-            total=float(C.sum()),
-            smallest=float(C.data.min()),
-            largest=float(C.data.max()),
-        ),
-        outputs=tuple(
-            OutputWords(
-                outputs[o],
-                each.most[0].target_count if each.most else 0,
-                _named(each.most, names, words),
-                _named(each.least, names, words),
-            )
-            for o, each in telling.items()
-        ),
-        decisions=decisions,
+    """What was counted, put into words."""
+    summary = CountSummary(
+        inputs=int(np.sum(np.diff(C.indptr) > 0)),
+        outputs=len(np.unique(C.indices)),
+        entries=C.nnz,
+        total=float(C.sum()),
+        smallest=float(C.data.min()),
+        largest=float(C.data.max()),
     )
+    task, sentence = "translation" if translating else "classification", _sentence(statistics, translating)
+    return Preflight(name, task, statistics.verdict, sentence, statistics, summary, telling, decisions)
 
 
 def _without_ends(split: EncodedSplit) -> Ragged:
@@ -346,15 +305,6 @@ def _alignment(corpus: ParallelCorpus, sources: Ragged, targets: Ragged) -> Coun
 
     straight = [diagonal_links(int(s), int(t)) for s, t in zip(some.lengths, others.lengths, strict=True)]
     return CountedAlignment(error(1), error(5), alignment_scores(straight, sure, possible).aer)
-
-
-def _named(associations: tuple[Association, ...], names: Sequence[str], top: int) -> tuple[TellingWord, ...]:
-    specials = set(range(len(SPECIALS)))
-    return tuple(
-        TellingWord(names[each.source], each.together, each.source_count, each.trans, each.z)
-        for each in associations
-        if each.source not in specials
-    )[:top]
 
 
 def _sentence(statistics: Informativeness, translating: bool) -> str:

@@ -1,4 +1,4 @@
-"""Atomic file writes: write to a temporary file in the same folder, then rename."""
+"""Atomic file writes: write to a temporary file in the same folder, then rename; and checksums of what was written."""
 
 import errno
 import hashlib
@@ -11,10 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import DamagedError, DiskFullError, HeedfulError, RunError
+from heedful.errors import DamagedError, DataError, DiskFullError, HeedfulError, RunError
 
 TEMPORARY = ".part"
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_REMEDY = "the command that made it sets it aside and computes it again"
+_HEAD = "# sha256 "
 
 
 def valid_path(path: Path, kind: type[HeedfulError] = RunError) -> Path:
@@ -40,6 +42,33 @@ def invalid_path_error(path: Path, why: OSError | str, kind: type[HeedfulError] 
     shown = str(path) if len(str(path)) <= 80 else f"{str(path)[:80]}…"
     why = why.strerror or "" if isinstance(why, OSError) else why
     return kind(f"{shown!r} cannot be used as a path: {why}; give another")
+
+
+def regular(path: Path) -> Path:
+    """The path, if it is a regular file: not a folder, a pipe or a device.
+
+    >>> regular(Path("/dev/null"))
+    Traceback (most recent call last):
+    heedful.errors.DataError: /dev/null: this is not a plain file; save its content to a file, and give that
+    """
+    if valid_path(path, DataError).is_file():
+        return path
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; give a file in it")
+    if path.exists():
+        raise DataError(f"{path}: this is not a plain file; save its content to a file, and give that")
+    if path.is_symlink():
+        raise DataError(f"{path}: this link leads nowhere, or round in a circle; give the file itself")
+    raise DataError(f"{path}: there is no such file; check its name and folder")
+
+
+def reason(error: BaseException) -> str:
+    """The message of an exception, printable and at most 200 characters.
+
+    >>> reason(ValueError("bad\\nnews"))
+    'bad news'
+    """
+    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:
@@ -158,6 +187,106 @@ def sha256(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_checksummed_json(path: Path, content: Mapping[str, Any]) -> str:
+    """Write a JSON object with its own checksum, under `sha256`; returns the checksum of the file."""
+    return write_json(path, {"sha256": checksum(content), **content})
+
+
+def read_checksummed_json(path: Path) -> dict[str, Any]:
+    """Read what `write_checksummed_json` wrote; a file that has changed since is an error.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.json"
+    >>> _ = write_checksummed_json(path, {"steps": 3}); read_checksummed_json(path)
+    {'steps': 3}
+    """
+    try:
+        content = read_json(path)
+    except DamagedError as error:
+        raise damaged_error(path, error.why) from None
+    if content.pop("sha256", None) != checksum(content):
+        raise damaged_error(path, "its checksum is another")
+    return content
+
+
+def checksum(content: Any) -> str:
+    """SHA-256 of plain values, independent of the order of their keys.
+
+    >>> checksum({"a": 1, "b": (2,)}) == checksum({"b": [2], "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def verify_checksum(path: Path, expected: str) -> None:
+    """Raise `DamagedError` where a file is missing or has another SHA-256 than expected."""
+    try:
+        actual = sha256(path)
+    except FileNotFoundError:
+        raise damaged_error(path, "it is gone") from None
+    except OSError as error:
+        raise damaged_error(path, f"it cannot be read: {error.strerror}") from None
+    if actual != expected:
+        raise damaged_error(path, "its checksum is another" if path.stat().st_size else "it is empty")
+
+
+def damaged_error(path: Path, why: str) -> DamagedError:
+    """The error for a damaged file, with the remedy."""
+    return DamagedError(path, why, _REMEDY)
+
+
+def quarantine(path: Path) -> Path | None:
+    """Rename a damaged file to `<name>.damaged-1` (or the next free number); None where there is no file.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.json"
+    >>> _ = path.write_text("{"); quarantine(path).name
+    'a.json.damaged-1'
+    """
+    try:
+        return path.rename(quarantine_path(path))
+    except FileNotFoundError:
+        return None
+
+
+def quarantine_path(path: Path) -> Path:
+    """The first free name among `<name>.damaged-1`, `<name>.damaged-2`, …
+
+    >>> quarantine_path(Path("nowhere/a.json")).name
+    'a.json.damaged-1'
+    """
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return aside
+
+
+def write_checksummed_text(path: Path, text: str) -> None:
+    """Write a text file whose first line is a comment with the checksum of the rest."""
+    write_text(path, f"{_HEAD}{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+
+
+def verify_checksummed_text(path: Path) -> None:
+    """Raise `DamagedError` where the first line of a file is not the checksum of the rest.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.toml"
+    >>> write_checksummed_text(path, "a = 1\\n"); verify_checksummed_text(path)
+    >>> _ = path.write_text(path.read_text().replace("1\\n", "2\\n")); verify_checksummed_text(path)
+    Traceback (most recent call last):
+      ...
+    heedful.errors.DamagedError: ...a.toml: damaged (its checksum is another); ...
+    """
+    content = path.read_bytes()
+    head, _, rest = content.partition(b"\n")
+    if not content.strip():
+        raise damaged_error(path, "it is empty")
+    if not head.startswith(b"#"):
+        raise damaged_error(path, "it has no checksum")
+    if head.decode("utf-8", "replace") != _HEAD + hashlib.sha256(rest).hexdigest():
+        raise damaged_error(path, "its checksum is another")
 
 
 def without_nan(value: Any) -> Any:

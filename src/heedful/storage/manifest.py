@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedful.errors import ConfigError, DamagedError, HeedfulError, RunError
-from heedful.storage.atomic_files import TEMPORARY, json_text, read_json, sha256, valid_path, without_nan, write_text
-from heedful.storage.checksums import damaged_error, quarantine
+from heedful.storage.atomic_files import (
+    TEMPORARY,
+    damaged_error,
+    json_text,
+    quarantine,
+    read_json,
+    sha256,
+    valid_path,
+    without_nan,
+    write_text,
+)
 from heedful.storage.locks import LOCK
 from heedful.storage.serialization import Stored, from_mapping
 from heedful.storage.step_cache import StepRecord

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError
-from heedful.storage.atomic_files import valid_path, write_atomically
-from heedful.storage.checksums import (
+from heedful.storage.atomic_files import (
     damaged_error,
     quarantine,
     read_checksummed_json,
+    valid_path,
     verify_checksum,
+    write_atomically,
     write_checksummed_json,
 )
 

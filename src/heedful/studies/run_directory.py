@@ -28,8 +28,17 @@ from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import ConfigError, DamagedError, RunError
-from heedful.storage.atomic_files import read_json, sha256, valid_path, write_atomically, write_json, write_text
-from heedful.storage.checksums import quarantine_path, verify_checksummed_text, write_checksummed_text
+from heedful.storage.atomic_files import (
+    quarantine_path,
+    read_json,
+    sha256,
+    valid_path,
+    verify_checksummed_text,
+    write_atomically,
+    write_checksummed_text,
+    write_json,
+    write_text,
+)
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice

@@ -19,8 +19,7 @@ from scipy.special import expit
 
 from heedful.data.ragged import Ragged
 from heedful.errors import DamagedError, RunError
-from heedful.storage.atomic_files import write_atomically
-from heedful.storage.checksums import verify_checksum
+from heedful.storage.atomic_files import verify_checksum, write_atomically
 
 QUANTITIES = ("alpha", "beta_logit", "delta")
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.files.text_files import read_lines, read_text, reason, refuse_bomb, unreadable
+from heedful.data.files.text_files import read_lines, read_text, refuse_bomb, unreadable
 from heedful.errors import DataError
+from heedful.storage.atomic_files import reason
 
 PARTS = ("train", "val", "test")
 MOVIES = ("NEG", "POS")

@@ -14,8 +14,9 @@ from typing import Any
 from heedful.config import TaskName
 from heedful.data.files.columns import sources_and_targets, text_and_label_columns, texts_and_labels
 from heedful.data.files.tables import QuoteError, Table, format_of, objects, of_objects, open_parquet, records
-from heedful.data.files.text_files import Block, byte_lines, is_packed, regular, split_lines
+from heedful.data.files.text_files import Block, byte_lines, is_packed, split_lines
 from heedful.errors import DataError
+from heedful.storage.atomic_files import regular
 
 ROWS = 50_000  # of a chunk
 MAX_BYTES = 1 << 26  # of a chunk

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.data.files.text_files import MAX_LINE, MAX_WHOLE, Block, blocks, reason, regular, split_lines
+from heedful.data.files.text_files import MAX_LINE, MAX_WHOLE, Block, blocks, split_lines
 from heedful.errors import DataError
+from heedful.storage.atomic_files import reason, regular
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

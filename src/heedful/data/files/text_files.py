@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.errors import DataError
-from heedful.storage.atomic_files import valid_path
+from heedful.storage.atomic_files import reason, regular
 
 MAX_WHOLE = 1 << 30  # bytes of a file that is read at once
 MAX_LINE = 1 << 24  # bytes of a line of a file that is read in blocks
@@ -130,33 +130,6 @@ def line_of(content: bytes, offset: int) -> int:
     2
     """
     return len(_LINE_END.findall(content, 0, offset)) + 1
-
-
-def reason(error: BaseException) -> str:
-    """The message of an exception, printable and at most 200 characters.
-
-    >>> reason(ValueError("bad\\nnews"))
-    'bad news'
-    """
-    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
-
-
-def regular(path: Path) -> Path:
-    """The path, if it is a regular file: not a folder, a pipe or a device.
-
-    >>> regular(Path("/dev/null"))
-    Traceback (most recent call last):
-    heedful.errors.DataError: /dev/null: this is not a plain file; save its content to a file, and give that
-    """
-    if valid_path(path, DataError).is_file():
-        return path
-    if path.is_dir():
-        raise DataError(f"{path}: this is a folder; give a file in it")
-    if path.exists():
-        raise DataError(f"{path}: this is not a plain file; save its content to a file, and give that")
-    if path.is_symlink():
-        raise DataError(f"{path}: this link leads nowhere, or round in a circle; give the file itself")
-    raise DataError(f"{path}: there is no such file; check its name and folder")
 
 
 def open_bytes(path: Path) -> BufferedIOBase:

@@ -32,7 +32,7 @@ from heedful.models.training import Trainable, train
 from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
 from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
-from heedful.storage.checksums import damaged_error
+from heedful.storage.atomic_files import damaged_error
 from heedful.storage.serialization import content, from_mapping
 from heedful.storage.step_cache import record_beside, write_with_record
 
