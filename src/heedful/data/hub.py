@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     try:
-        for path, content in _LAYOUTS[wanted.folder](_Hub(source, splits)):
+        for path, content in _LAYOUTS[wanted.folder](partial(_rows, source, splits)):
             (temporary / path).write_bytes(content)
         write_checksums(temporary, f"{source.repository} at {source.revision}")
         temporary.chmod(0o755)
@@ -172,42 +173,40 @@ def _swap(temporary: Path, folder: Path, *, keep_old: bool) -> None:
         shutil.rmtree(aside)
 
 
-class _Hub:
-    """The columns of a fetched dataset; a missing one is an error that lists those there are."""
+# The text and the label of each row of a split, given its name, the column of the text and that of the label.
+Rows = Callable[..., Iterator[tuple[str, Any]]]
 
-    def __init__(self, source: HubSource, splits: Splits) -> None:
-        self.source, self.splits = source, splits
 
-    def rows(self, split: str, text: str, label: str = "label") -> Iterator[tuple[str, Any]]:
-        """The text, on one line, and the label of each row of a split."""
-        name = f"{self.source.repository} at {self.source.revision}"
-        if split not in self.splits:
-            raise DataError(f"{name} has the splits {', '.join(self.splits)}, not {split!r}; try another --revision")
-        table = self.splits[split]
-        for column in (text, label):
-            if column not in table.column_names:
-                columns = ", ".join(table.column_names)
-                raise DataError(f"{name} has the columns {columns}, not {column!r}; try another --revision")
-        yield from zip(table[text][:], table[label][:], strict=True)
+def _rows(source: HubSource, splits: Splits, split: str, text: str, label: str = "label") -> Iterator[tuple[str, Any]]:
+    """The text and the label of each row of a split; the error for one that is missing lists those there are."""
+    name = f"{source.repository} at {source.revision}"
+    if split not in splits:
+        raise DataError(f"{name} has the splits {', '.join(splits)}, not {split!r}; try another --revision")
+    table = splits[split]
+    for column in (text, label):
+        if column not in table.column_names:
+            columns = ", ".join(table.column_names)
+            raise DataError(f"{name} has the columns {columns}, not {column!r}; try another --revision")
+    yield from zip(table[text][:], table[label][:], strict=True)
 
 
 def _one_line(text: str) -> str:
     return re.sub(r"[\t\r\n]+", " ", text).strip()
 
 
-def _sst(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+def _sst(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     polarity = {0: 0, 1: 0, 3: 1, 4: 1}
     for split, part in (("train", "train"), ("validation", "dev"), ("test", "test")):
-        rows = [(_one_line(text), label) for text, label in hub.rows(split, "text")]
+        rows = [(_one_line(text), label) for text, label in rows_of(split, "text")]
         fine = [f"{label} {text}\n" for text, label in rows]
         binary = [f"{polarity[label]} {text}\n" for text, label in rows if label in polarity]
         yield f"stsa.fine.{part}", "".join(fine).encode()
         yield f"stsa.binary.{part}", "".join(binary).encode()
 
 
-def _imdb(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+def _imdb(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     for split in ("train", "test"):
-        rows = enumerate(hub.rows(split, "text"))
+        rows = enumerate(rows_of(split, "text"))
         # The hub has no star ratings; the column stays, empty.
         lines = [f"{label}\t\t{i}\t{_one_line(text)}\n" for i, (text, label) in rows]
         yield f"{split}.tsv.xz", lzma.compress("".join(lines).encode(), preset=3)
@@ -216,33 +215,33 @@ def _imdb(hub: _Hub) -> Iterator[tuple[str, bytes]]:
 _GROUPS = ("rec.sport.baseball", "rec.sport.hockey", "rec.motorcycles", "sci.med", "talk.politics.guns")
 
 
-def _newsgroups(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+def _newsgroups(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     for split in ("train", "test"):
         lines = [
             json.dumps({"group": group, "id": str(i), "text": text, "stripped": True}) + "\n"
-            for i, (text, group) in enumerate(hub.rows(split, "text", "label_text"))
+            for i, (text, group) in enumerate(rows_of(split, "text", "label_text"))
             if group in _GROUPS
         ]
         yield f"bydate_{split}.jsonl.gz", gzip.compress("".join(lines).encode(), mtime=0)
 
 
-def _ag_news(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+def _ag_news(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     for split in ("train", "test"):
         table = io.StringIO(newline="")
         # The hub has joined title and description; the title stays empty.
         csv.writer(table, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(
-            (label + 1, "", text) for text, label in hub.rows(split, "text")
+            (label + 1, "", text) for text, label in rows_of(split, "text")
         )
         yield f"{split}.csv.gz", gzip.compress(table.getvalue().encode(), mtime=0)
 
 
-def _sms_spam(hub: _Hub) -> Iterator[tuple[str, bytes]]:
+def _sms_spam(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     names = ("ham", "spam")
-    lines = [f"{names[label]}\t{_one_line(text)}\n" for text, label in hub.rows("train", "sms")]
+    lines = [f"{names[label]}\t{_one_line(text)}\n" for text, label in rows_of("train", "sms")]
     yield "sms.tsv", "".join(lines).encode()
 
 
-_LAYOUTS: dict[str, Callable[[_Hub], Iterator[tuple[str, bytes]]]] = {
+_LAYOUTS: dict[str, Callable[[Rows], Iterator[tuple[str, bytes]]]] = {
     "sst": _sst,
     "imdb": _imdb,
     "20newsgroups": _newsgroups,

@@ -2,9 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,36 +13,22 @@ import pyarrow as pa
 from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig
 from heedful.errors import DamagedError, HeedfulError, RunError
-from heedful.followed.result import FollowedDirectory, FollowedTraining
+from heedful.followed.result import FollowedDirectory, FollowedTraining, StepAgreement
 from heedful.papers.results import Result
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import lock_holder
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
-from heedful.studies.result import StudyResult
+from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SweepResult
 
 Kind = RunKind | Literal["unknown"]  # unknown: the manifest is damaged
+RunResult = StudyResult | SweepResult | AuditResult | FollowedTraining | Result
+Row = dict[str, Any]
 State = Literal["running", "finished", "failed", "broken off", "damaged"]
 _WITHIN = {"models", "data", "trace", "trace-train", "checkpoints", "parts", "units"}  # folders of a run, not runs
-
-SCHEMA = {
-    "run": pa.string(),
-    "kind": pa.string(),
-    "state": pa.string(),
-    "when": pa.string(),
-    "what": pa.string(),
-    "budget": pa.string(),
-    "seeds": pa.int64(),
-    "seconds": pa.float64(),
-    "accuracy": pa.float64(),
-    "agreement": pa.float64(),
-    "entropy": pa.float64(),
-    "said": pa.string(),
-    "config_digest": pa.string(),
-}
 
 
 @dataclass(frozen=True)
@@ -69,6 +55,10 @@ class RunRecord:
     config_digest: str | None = None
 
 
+_NUMBERS = {"seeds": pa.int64(), **dict.fromkeys(("seconds", "accuracy", "agreement", "entropy"), pa.float64())}
+SCHEMA = {field.name: _NUMBERS.get(field.name, pa.string()) for field in fields(RunRecord)}
+
+
 @dataclass(frozen=True)
 class RunEntry:
     """A run with what could be read of it."""
@@ -76,7 +66,7 @@ class RunEntry:
     root: Path
     record: RunRecord
     config: StudyConfig | None = None
-    result: StudyResult | SweepResult | AuditResult | FollowedTraining | Result | None = None
+    result: RunResult | None = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +122,9 @@ def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
             return [_unfinished(root, name, kind, "running", f"held by {process}")]
         if manifest.finished is None or not (root / RESULT).exists():
             return [_unfinished(root, name, kind, "broken off", _progress(root) if kind == "study" else "")]
-        return [_READERS[kind](root, name, manifest)]
+        facts, config, result = _READERS[kind](root)
+        known: Row = {"state": "finished", "when": manifest.finished or _last_write(root), "seconds": manifest.seconds}
+        return [RunEntry(root, RunRecord(name, kind, **(known | facts)), config, result)]
     except (HeedfulError, OSError) as error:
         record = RunRecord(name, kind, "damaged", _last_write(root), root.name, said=str(error))
         return [RunEntry(root, record)]
@@ -140,7 +132,7 @@ def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
 
 def _unfinished(root: Path, name: str, kind: Kind, state: State, said: str) -> RunEntry:
     config: StudyConfig | None = None
-    about: dict[str, Any] = {"what": root.name}
+    about: Row = {"what": root.name}
     if kind == "study" and RunDirectory(root).config_path.exists():
         config = RunDirectory(root).config()
         about = _about(config)
@@ -149,82 +141,61 @@ def _unfinished(root: Path, name: str, kind: Kind, state: State, said: str) -> R
     return RunEntry(root, RunRecord(name, kind, state, _last_write(root), said=said, **about), config)
 
 
-def _about(config: StudyConfig) -> dict[str, Any]:
-    return {
-        "what": config.data,
-        "budget": config.budget,
-        "seeds": len(config.seeds),
-        "config_digest": digest(config),
-    }
+def _about(config: StudyConfig) -> Row:
+    about = {"what": config.data, "budget": config.budget, "seeds": len(config.seeds)}
+    return about | {"config_digest": digest(config)}
 
 
-def _study(root: Path, name: str, manifest: Manifest) -> RunEntry:
+def _study(root: Path) -> tuple[Row, StudyConfig, RunResult]:
     run = RunDirectory(root)
     config, result = run.config(), run.result()
-    record = RunRecord(
-        name,
-        "study",
-        "finished",
-        manifest.finished or _last_write(root),
-        seconds=manifest.seconds,
-        accuracy=result.xi_final.value,
-        agreement=next((a.estimate.value for a in result.agreements if a.name == "A(alpha,beta)"), None),
-        entropy=result.entropy_final.value,
-        said=result.verdict.sentence,
-        **_about(config),
-    )
-    return RunEntry(root, record, config, result)
+    facts = {
+        "accuracy": result.xi_final.value,
+        "agreement": _alpha_beta(result.agreements),
+        "entropy": result.entropy_final.value,
+        "said": result.verdict.sentence,
+    }
+    return facts | _about(config), config, result
 
 
-def _sweep(root: Path, name: str, manifest: Manifest) -> RunEntry:
+def _sweep(root: Path) -> tuple[Row, None, RunResult]:
     result = SweepResult.load(root / RESULT)
-    done = len(result.studies) - len(result.failed)
-    record = RunRecord(
-        name,
-        "sweep",
-        "failed" if result.failed else "finished",
-        manifest.finished or _last_write(root),
-        " × ".join(f"{axis.name} ({len(axis.values)})" for axis in result.axes) or root.name,
-        seconds=manifest.seconds,
-        said=f"{done} of {len(result.studies)} studies finished",
-    )
-    return RunEntry(root, record, result=result)
+    facts = {
+        "state": "failed" if result.failed else "finished",
+        "what": " × ".join(f"{axis.name} ({len(axis.values)})" for axis in result.axes) or root.name,
+        "said": f"{len(result.studies) - len(result.failed)} of {len(result.studies)} studies finished",
+    }
+    return facts, None, result
 
 
-def _audit(root: Path, name: str, manifest: Manifest) -> RunEntry:
+def _audit(root: Path) -> tuple[Row, None, RunResult]:
     result = AuditResult.load(root / RESULT)
     entropies = (s.estimate.value for s in result.scores if (s.quantity, s.of) == ("entropy", result.headline))
-    record = RunRecord(
-        name,
-        "audit",
-        "finished",
-        manifest.finished or _last_write(root),
-        " on ".join(part for part in (result.model, result.data) if part) or root.name,
-        seconds=manifest.seconds,
-        accuracy=result.accuracy.value if result.accuracy else None,
-        entropy=next(entropies, None),
-        said=result.verdict.sentence,
-    )
-    return RunEntry(root, record, result=result)
+    facts = {
+        "what": " on ".join(part for part in (result.model, result.data) if part) or root.name,
+        "accuracy": result.accuracy.value if result.accuracy else None,
+        "entropy": next(entropies, None),
+        "said": result.verdict.sentence,
+    }
+    return facts, None, result
 
 
-def _followed(root: Path, name: str, manifest: Manifest) -> RunEntry:
+def _followed(root: Path) -> tuple[Row, None, RunResult]:
     run = FollowedDirectory(root)
     data, result = run.probe().name, run.result()
     last = result.steps[-1]
-    record = RunRecord(
-        name,
-        "followed",
-        "finished",
-        manifest.finished or _last_write(root),
-        f"{result.model} on {data}",
-        seconds=manifest.seconds,
-        accuracy=last.accuracy,
-        agreement=next((a.estimate.value for a in last.agreements if a.name == "A(alpha,beta)"), None),
-        entropy=last.entropy.value,
-        said=result.verdict.sentence,
-    )
-    return RunEntry(root, record, result=result)
+    facts = {
+        "what": f"{result.model} on {data}",
+        "accuracy": last.accuracy,
+        "agreement": _alpha_beta(last.agreements),
+        "entropy": last.entropy.value,
+        "said": result.verdict.sentence,
+    }
+    return facts, None, result
+
+
+def _alpha_beta(agreements: Sequence[AgreementResult | StepAgreement]) -> float | None:
+    return next((each.estimate.value for each in agreements if each.name == "A(alpha,beta)"), None)
 
 
 def _paper(path: Path, name: str, manifest: Manifest) -> RunEntry:
@@ -239,12 +210,8 @@ def _paper(path: Path, name: str, manifest: Manifest) -> RunEntry:
     return RunEntry(path, record, result=result)
 
 
-_READERS: dict[Kind, Callable[[Path, str, Manifest], RunEntry]] = {
-    "study": _study,
-    "sweep": _sweep,
-    "audit": _audit,
-    "followed": _followed,
-}
+_Reader = Callable[[Path], tuple[Row, StudyConfig | None, RunResult]]
+_READERS: dict[Kind, _Reader] = {"study": _study, "sweep": _sweep, "audit": _audit, "followed": _followed}
 
 
 def _progress(root: Path) -> str:

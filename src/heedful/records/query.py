@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,26 +18,25 @@ from heedful.errors import ConfigError, HeedfulError
 from heedful.followed.result import FollowedTraining
 from heedful.papers.results import Result
 from heedful.records.index import SCHEMA as RUNS
-from heedful.records.index import RunEntry, find_runs
+from heedful.records.index import Row, RunEntry, find_runs
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult, agreement_row
 from heedful.sweeps.result import SweepResult
 
-Row = dict[str, Any]
-_TEXT, _WHOLE, _REAL, _ROW = pa.string(), pa.int64(), pa.float64(), pa.list_(pa.float32())
+_TEXT, _WHOLE, _SMALL, _REAL, _ROW = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.list_(pa.float32())
 _METRICS = ("accuracy", "loss", "train_loss", "bleu")
 
 
 @dataclass(frozen=True)
 class View:
-    """A table that can be queried: its name, columns and rows."""
+    """A table that can be queried: its name, its columns, and the rows that a run adds to it; `run` names the run."""
 
     name: str
     about: str
     schema: Mapping[str, pa.DataType]
-    rows: Callable[[Sequence[RunEntry]], Iterator[Row]] | None = None
+    rows: Callable[[RunEntry], Iterable[Row]] | None = None
 
     def empty(self) -> pa.Table:
         """The columns without a row."""
@@ -47,57 +46,41 @@ class View:
         """The table of these runs; traces stay on disk until they are queried."""
         if self.rows is None:
             return _trace(entries, pa.schema(list(self.schema.items())))
-        return arrow_table(list(self.rows(entries)), self.schema)
+        return arrow_table([{"run": e.record.run, **row} for e in entries for row in self.rows(e)], self.schema)
 
 
-def _runs(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        yield asdict(entry.record)
+def _runs(entry: RunEntry) -> Iterable[Row]:
+    return [asdict(entry.record)]
 
 
-def _settings(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if entry.config is not None:
-            for name, value in _flat(content(entry.config)):
-                yield {
-                    "run": entry.record.run,
-                    "setting": name,
-                    "value": value if isinstance(value, str) else json.dumps(value),
-                }
+def _settings(entry: RunEntry) -> Iterable[Row]:
+    settings = [] if entry.config is None else _flat(content(entry.config))
+    return ({"setting": k, "value": v if isinstance(v, str) else json.dumps(v)} for k, v in settings)
 
 
-def _agreements(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, StudyResult):
-            for row in entry.result.agreements:
-                yield {"run": entry.record.run, "data": entry.record.what, **agreement_row(row)}
+def _agreements(entry: RunEntry) -> Iterable[Row]:
+    rows = entry.result.agreements if isinstance(entry.result, StudyResult) else ()
+    return ({"data": entry.record.what, **agreement_row(row)} for row in rows)
 
 
-def _models(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, StudyResult):
-            for model in entry.result.models:
-                yield {
-                    "run": entry.record.run,
-                    "model": model.name,
-                    "kind": model.kind,
-                    "seed": model.seed,
-                    "steps": model.steps[-1] if model.steps else None,
-                    "best_step": model.best_step,
-                    "accuracy": model.accuracy[-1] if model.accuracy else None,
-                    "loss": model.loss[-1] if model.loss else None,
-                    "bleu": model.bleu[-1] if model.bleu else None,
-                }
+def _models(entry: RunEntry) -> Iterator[Row]:
+    for model in entry.result.models if isinstance(entry.result, StudyResult) else ():
+        yield {
+            "model": model.name,
+            "kind": model.kind,
+            "seed": model.seed,
+            "best_step": model.best_step,
+            **{name: (getattr(model, name) or (None,))[-1] for name in ("steps", "accuracy", "loss", "bleu")},
+        }
 
 
-def _metrics(entries: Sequence[RunEntry]) -> Iterator[Row]:
+def _metrics(entry: RunEntry) -> Iterator[Row]:
     """Every line of every metrics.jsonl, of unfinished models too; unreadable lines are left out."""
-    for entry in entries:
-        for model, folder in _models_on_disk(entry):
-            with suppress(OSError, UnicodeDecodeError):
-                for text in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-                    if (line := _metric(text)) is not None:
-                        yield {"run": entry.record.run, **model, **line}
+    for model, folder in _models_on_disk(entry):
+        with suppress(OSError, UnicodeDecodeError):
+            for text in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+                if (line := _metric(text)) is not None:
+                    yield {**model, **line}
 
 
 def _metric(text: str) -> Row | None:
@@ -108,48 +91,32 @@ def _metric(text: str) -> Row | None:
     return None
 
 
-def _audits(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, AuditResult):
-            about = {"run": entry.record.run, "model": entry.result.model, "data": entry.result.data}
-            for score in entry.result.scores:
-                yield about | {"headline": score.of == entry.result.headline} | score_row(score)
+def _audits(entry: RunEntry) -> Iterator[Row]:
+    if isinstance(entry.result, AuditResult):
+        about = {"model": entry.result.model, "data": entry.result.data}
+        for score in entry.result.scores:
+            yield about | {"headline": score.of == entry.result.headline} | score_row(score)
 
 
-def _followed(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, FollowedTraining):
-            for row in entry.result.to_rows():
-                yield {"run": entry.record.run, **row}
+def _followed(entry: RunEntry) -> Iterable[Row]:
+    return entry.result.to_rows() if isinstance(entry.result, FollowedTraining) else ()
 
 
-def _sweeps(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, SweepResult):
-            for study in entry.result.studies:
-                for axis, value in zip(entry.result.axes, study.place, strict=True):
-                    yield {
-                        "sweep": entry.record.run,
-                        "run": study.folder if entry.record.run == "." else f"{entry.record.run}/{study.folder}",
-                        "axis": axis.name,
-                        "value": value,
-                        "state": study.state,
-                        "error": study.error,
-                    }
+def _sweeps(entry: RunEntry) -> Iterator[Row]:
+    if isinstance(entry.result, SweepResult):
+        sweep = entry.record.run
+        for study in entry.result.studies:
+            run = study.folder if sweep == "." else f"{sweep}/{study.folder}"
+            about = {"sweep": sweep, "run": run, "state": study.state, "error": study.error}
+            for axis, value in zip(entry.result.axes, study.place, strict=True):
+                yield about | {"axis": axis.name, "value": value}
 
 
-def _findings(entries: Sequence[RunEntry]) -> Iterator[Row]:
-    for entry in entries:
-        if isinstance(entry.result, Result):
-            for value in entry.result.finding.values:
-                yield {
-                    "run": entry.record.run,
-                    "paper": entry.result.paper,
-                    "experiment": entry.result.experiment,
-                    "budget": entry.result.budget,
-                    "name": value.name,
-                    **asdict(value.estimate),
-                }
+def _findings(entry: RunEntry) -> Iterator[Row]:
+    if isinstance(entry.result, Result):
+        about = {name: getattr(entry.result, name) for name in ("paper", "experiment", "budget")}
+        for value in entry.result.finding.values:
+            yield about | {"name": value.name, **asdict(value.estimate)}
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -194,15 +161,9 @@ def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
 
 
 _ESTIMATE = {"value": _REAL, "low": _REAL, "high": _REAL, "n": _WHOLE, "undefined": _WHOLE}
-_AGREEMENT = {
-    "agreement": _REAL,
-    "low": _REAL,
-    "high": _REAL,
+_AGREEMENT = dict.fromkeys(("agreement", "low", "high"), _REAL) | {
     "n": _WHOLE,
-    "random": _REAL,
-    "shuffle": _REAL,
-    "excess_low": _REAL,
-    "excess_high": _REAL,
+    **dict.fromkeys(("random", "shuffle", "excess_low", "excess_high"), _REAL),
 }
 VIEWS = {
     view.name: view
@@ -240,20 +201,9 @@ VIEWS = {
         View(
             "trace",
             "α, β and Δ of every text at every recorded step, read from disk as asked",
-            {
-                "run": _TEXT,
-                "model": _TEXT,
-                "split": _TEXT,
-                "step": _WHOLE,
-                "example": pa.int32(),
-                "output": pa.int32(),
-                "alpha": _ROW,
-                "beta_logit": _ROW,
-                "delta": _ROW,
-                "label": pa.int32(),
-                "prediction": pa.int32(),
-                "log_odds": pa.float32(),
-            },
+            {"run": _TEXT, "model": _TEXT, "split": _TEXT, "step": _WHOLE, "example": _SMALL, "output": _SMALL}
+            | {"alpha": _ROW, "beta_logit": _ROW, "delta": _ROW, "label": _SMALL, "prediction": _SMALL}
+            | {"log_odds": pa.float32()},
         ),
         View(
             "audits",

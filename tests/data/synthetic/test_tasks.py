@@ -21,7 +21,8 @@ TEXTS = [name for name, task in TASKS.items() if task.kind == "classification"]
 
 
 def first(name, count, seed=0):
-    return list(itertools.islice(TASKS[name].stream(seed), count))
+    stream = stream_pairs if TASKS[name].kind == "translation" else stream_texts
+    return list(itertools.islice(stream(name, seed=seed), count))
 
 
 @pytest.mark.parametrize("name", TASKS)

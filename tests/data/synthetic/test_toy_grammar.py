@@ -84,20 +84,20 @@ def test_english_third_person(verb, expected):
 
 
 def test_links_lie_within_their_sentences():
-    lengths = [(len(p.german.split()), len(p.english.split())) for p in PAIRS]
+    lengths = [(len(p.source.split()), len(p.target.split())) for p in PAIRS]
     for pair, (L, T) in zip(PAIRS, lengths, strict=True):
         assert all(s < L and t < T for s, t in pair.alignment.possible)
 
 
 def test_every_english_word_is_linked():
     for pair in PAIRS:
-        assert {t for _, t in pair.alignment.possible} == set(range(len(pair.english.split())))
+        assert {t for _, t in pair.alignment.possible} == set(range(len(pair.target.split())))
 
 
 def test_only_german_commas_are_without_a_link():
     for pair in PAIRS:
         linked = {s for s, _ in pair.alignment.possible}
-        assert {word for s, word in enumerate(pair.german.split()) if s not in linked} <= {","}
+        assert {word for s, word in enumerate(pair.source.split()) if s not in linked} <= {","}
 
 
 def test_links_join_translations():
@@ -105,7 +105,7 @@ def test_links_join_translations():
     german_nouns = {g for g, _ in noun_pairs}
     seen = 0
     for pair in PAIRS:
-        german, english = pair.german.split(), pair.english.split()
+        german, english = pair.source.split(), pair.target.split()
         for s, t in pair.alignment.sure:
             if german[s] in german_nouns and english[t] in {e for g, e in noun_pairs if g == german[s]}:
                 seen += 1
@@ -116,28 +116,28 @@ def test_links_join_translations():
 
 def test_sentences_end_and_commas_do_not_pile_up():
     for pair in PAIRS:
-        assert pair.german[-2:] == pair.english[-2:]
-        assert pair.german[-1] in ".?"
-        assert not re.search(r", [,.?]|^,", pair.german)
-        assert "  " not in pair.german + pair.english
+        assert pair.source[-2:] == pair.target[-2:]
+        assert pair.source[-1] in ".?"
+        assert not re.search(r", [,.?]|^,", pair.source)
+        assert "  " not in pair.source + pair.target
 
 
 def test_a_before_consonants_and_an_before_vowels():
     for pair in PAIRS:
-        assert not re.search(r"\ba [aeiou]|\ban [^aeiou]", pair.english)
+        assert not re.search(r"\ba [aeiou]|\ban [^aeiou]", pair.target)
 
 
 def test_no_wrong_contractions_or_case_after_prepositions():
     for pair in PAIRS:
-        assert not re.search(r"\b(in dem|in das|an dem|von dem) ", pair.german), pair.german
-        assert not re.search(r"\b(mit|von) (die|das|einen|ein|eine|kein|keine) ", pair.german), pair.german
-        after = re.findall(r"\b(?:mit|von) den (?:[a-zäöüß]+en )*([A-ZÄÖÜ]\w*)", pair.german)
-        assert all(noun.endswith(("n", "s")) for noun in after), pair.german
+        assert not re.search(r"\b(in dem|in das|an dem|von dem) ", pair.source), pair.source
+        assert not re.search(r"\b(mit|von) (die|das|einen|ein|eine|kein|keine) ", pair.source), pair.source
+        after = re.findall(r"\b(?:mit|von) den (?:[a-zäöüß]+en )*([A-ZÄÖÜ]\w*)", pair.source)
+        assert all(noun.endswith(("n", "s")) for noun in after), pair.source
 
 
 def test_variety():
-    assert len({pair.german for pair in PAIRS}) > 2950
-    text = " ".join(pair.german for pair in PAIRS)
+    assert len({pair.source for pair in PAIRS}) > 2950
+    text = " ".join(pair.source for pair in PAIRS)
     for word in ("dass", "weil", "nicht", "keine", "im", "ins", "es gibt", "gestern", ", der", ", die", "hat", "ist"):
         assert f" {word} " in text, word
     assert 500 < len(set(text.split())) < 1100

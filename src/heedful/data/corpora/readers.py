@@ -192,8 +192,8 @@ def sms_spam(root: Path) -> Parts[Split]:
     lines = (line.split("\t", 1) for line in _content(root / "sms_spam/sms.tsv").read().split("\n") if line)
     decisions: list[str] = []
     texts = _as_split(_distinct([(html.unescape(text), names[name]) for name, text in lines], decisions))
-    parts = divide(texts, [3500, (len(texts) - 3500) // 2], SEED)
-    return Parts(*parts, (*decisions, _split_decision(*parts)))
+    train, validation, test = divide(texts, [3500, (len(texts) - 3500) // 2], SEED)
+    return Parts(train, validation, test, (*decisions, _split_decision(train, validation, test)))
 
 
 def multi30k(root: Path) -> Parts[ParallelSplit]:

@@ -4,12 +4,12 @@ A chunk holds rows as they were read, so that a worker can do the parsing.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heedful.config import TaskName
 from heedful.data.files.columns import sources_and_targets, text_and_label_columns, texts_and_labels
@@ -21,6 +21,7 @@ from heedful.storage.atomic_files import regular
 ROWS = 50_000  # of a chunk
 MAX_BYTES = 1 << 26  # of a chunk
 GZIP_RATIO = 4  # about what text unpacks to
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -166,85 +167,60 @@ def _first_rows(stream: FileStream) -> Table:
 
 def _json_table(stream: FileStream, content: bytes, start: int) -> Table:
     numbered = list(objects(stream.path, Block(content, start + 1)))
-    lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
     columns: tuple[str, ...] = (stream.text, stream.label) if stream.text else ()
-    if stream.task == "translation" and columns and any("translation" in row for row in rows):
-        rows = [{name: value for name, value in row.items() if name not in columns} for row in rows]
+    if stream.task == "translation" and columns and any("translation" in row for _, row in numbered):
+        numbered = [(line, {k: v for k, v in row.items() if k not in columns}) for line, row in numbered]
         columns = ()
-    return of_objects(stream.path, rows, lines, columns)
+    return of_objects(stream.path, numbered, columns)
+
+
+def _batched(items: Iterable[T], size: Callable[[T], int], rows: int) -> Iterator[tuple[int, list[T], int]]:
+    """Items, so many at a time or fewer if they are large: the index of the first, the items, the bytes up to them."""
+    held: list[T] = []
+    start, done, held_bytes = 0, 0, 0
+    for item in items:
+        held.append(item)
+        held_bytes += size(item)
+        if len(held) == rows or held_bytes >= MAX_BYTES:
+            done += held_bytes
+            yield start, held, done
+            start, held, held_bytes = start + len(held), [], 0
+    if held:
+        yield start, held, done + held_bytes
 
 
 def _line_chunks(stream: FileStream, target: Path, rows: int) -> Iterator[Chunk]:
-    with closing(byte_lines(stream.path)) as sources, closing(byte_lines(target)) as targets:
-        start, done = 0, 0
-        while True:
-            first, second = _paired_lines(stream.path, target, sources, targets, start, rows)
-            if not first:
-                return
-            content = b"".join(first), b"".join(second)
-            done += sum(map(len, content))
-            yield Chunk(stream, start, content, done)
-            start += len(first)
+    pairs = _paired_lines(stream.path, target)
+    for start, lines, done in _batched(pairs, lambda pair: len(pair[0]) + len(pair[1]), rows):
+        sources, targets = map(b"".join, zip(*lines, strict=True))
+        yield Chunk(stream, start, (sources, targets), done)
 
 
-def _paired_lines(
-    source: Path, target: Path, sources: Iterator[bytes], targets: Iterator[bytes], start: int, rows: int
-) -> tuple[list[bytes], list[bytes]]:
-    first: list[bytes] = []
-    second: list[bytes] = []
-    size = 0
-    while len(first) < rows and size < MAX_BYTES:
-        x, y = next(sources, None), next(targets, None)
-        if x is None and y is None:
-            break
-        if x is None or y is None:
-            short, long = (source, target) if x is None else (target, source)
-            line = start + len(first) + 1
-            raise DataError(
-                f"{short} ends after {line - 1:,} lines, before {long}:{line}. "
-                "Line n of one must translate line n of the other"
-            )
-        first.append(x)
-        second.append(y)
-        size += len(x) + len(y)
-    return first, second
+def _paired_lines(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    with closing(byte_lines(source)) as sources, closing(byte_lines(target)) as targets:
+        for before, (x, y) in enumerate(zip_longest(sources, targets)):
+            if x is None or y is None:
+                short, long = (source, target) if x is None else (target, source)
+                raise DataError(
+                    f"{short} ends after {before:,} lines, before {long}:{before + 1}. "
+                    "Line n of one must translate line n of the other"
+                )
+            yield x, y
 
 
 def _json_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
-    held: list[bytes] = []
-    start, size, done = 0, 0, 0
-    with closing(byte_lines(stream.path)) as lines:
-        for line in lines:
-            held.append(line)
-            size += len(line)
-            if len(held) == rows or size >= MAX_BYTES:
-                done += size
-                yield Chunk(stream, start, b"".join(held), done)
-                start, size, held = start + len(held), 0, []
-    if held:
-        yield Chunk(stream, start, b"".join(held), done + size)
+    with closing(byte_lines(stream.path)) as all_lines:
+        for start, lines, done in _batched(all_lines, len, rows):
+            yield Chunk(stream, start, b"".join(lines), done)
 
 
 def _record_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
-    numbered = records(stream.path, quoted=stream.quoted)
-    _, names = next(numbered)
-    text, label = names.index(stream.text), names.index(stream.label)
-    held: list[tuple[int, str, str]] = []
-    start, size, done = 0, 0, 0
-    for line, row in numbered:
-        held.append((line, row[text], row[label]))
-        size += sum(map(len, row))
-        if len(held) == rows or size >= MAX_BYTES:
-            done += size
-            yield Chunk(stream, start, _record_table(stream, held), done)
-            start, size, held = start + len(held), 0, []
-    if held:
-        yield Chunk(stream, start, _record_table(stream, held), done + size)
-
-
-def _record_table(stream: FileStream, held: list[tuple[int, str, str]]) -> Table:
-    lines, texts, labels = map(list, zip(*held, strict=True))
-    return Table(str(stream.path), {stream.text: texts, stream.label: labels}, lines, stream.unit)
+    with closing(records(stream.path, quoted=stream.quoted)) as numbered:
+        _, names = next(numbered)
+        places = {name: names.index(name) for name in (stream.text, stream.label)}
+        for start, held, done in _batched(numbered, lambda record: sum(map(len, record[1])), rows):
+            columns: dict[str, list[Any]] = {name: [row[k] for _, row in held] for name, k in places.items()}
+            yield Chunk(stream, start, Table(str(stream.path), columns, [line for line, _ in held], stream.unit), done)
 
 
 def _parquet_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -121,7 +122,7 @@ def records(path: Path, *, quoted: bool = True, whole: bool = False) -> Generato
                 raise DataError(f"{path}: the file is empty; it needs a header and rows")
             delimiter = "\t" if format_of(path) == ".tsv" else next((mark for mark in ",;\t" if mark in header), ",")
             quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-            reader = csv.reader(_chain(header, texts), delimiter=delimiter, quoting=quoting, strict=True)
+            reader = csv.reader(chain([header], texts), delimiter=delimiter, quoting=quoting, strict=True)
             before, names = start - 1, None
             while True:
                 try:
@@ -153,22 +154,15 @@ def _text_lines(path: Path, whole: bool) -> Generator[str, None, None]:
         yield from io.StringIO(block.decode(path), newline="")
 
 
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
 def _delimited(path: Path, *, quoted: bool) -> Table:
     with closing(records(path, quoted=quoted, whole=True)) as numbered:
         _, names = next(numbered)
-        lines, rows = [], []
-        for line, row in numbered:
-            lines.append(line)
-            rows.append(row)
+        rows = list(numbered)
     if not rows:
         raise DataError(f"{path}: there is a header ({listed(names)}) but no rows; write one below it for each text")
-    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-    return Table(str(path), columns, lines, "line", () if quoted else (unquoted_decision(path),))
+    lines, values = zip(*rows, strict=True)
+    columns = dict(zip(names, map(list, zip(*values, strict=True)), strict=True))
+    return Table(str(path), columns, list(lines), "line", () if quoted else (unquoted_decision(path),))
 
 
 def unquoted_decision(path: Path) -> str:
@@ -177,15 +171,10 @@ def unquoted_decision(path: Path) -> str:
 
 
 def _jsonl(path: Path) -> Table:
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    for block in blocks(path, whole=True):
-        for line, row in objects(path, block):
-            rows.append(row)
-            lines.append(line)
-    if not rows:
+    numbered = [record for block in blocks(path, whole=True) for record in objects(path, block)]
+    if not numbered:
         raise DataError(f"{path}: the file is empty; it needs a JSON object in each line")
-    return of_objects(path, rows, lines)
+    return of_objects(path, numbered)
 
 
 def objects(path: Path, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -195,8 +184,9 @@ def objects(path: Path, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
             yield line, as_object(path, line, content)
 
 
-def of_objects(path: Path, rows: list[dict[str, Any]], lines: list[int], more: Sequence[str] = ()) -> Table:
-    """A table of JSON objects, with a column for every key that one of them has, and for those in `more`."""
+def of_objects(path: Path, numbered: Sequence[tuple[int, dict[str, Any]]], more: Sequence[str] = ()) -> Table:
+    """A table of JSON objects, each with its line: a column for every key of one of them, and for those in `more`."""
+    lines, rows = [line for line, _ in numbered], [row for _, row in numbered]
     names = list(dict.fromkeys([*(name for row in rows for name in row), *more]))
     if len(names) * len(rows) > MAX_CELLS:
         raise DataError(

@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
-from heedful.data.synthetic.toy_grammar import sentence_pairs
+from heedful.data.synthetic.toy_grammar import SyntheticPair, sentence_pairs
 from heedful.errors import DataError
 
 LENGTH = 40
@@ -32,59 +32,26 @@ class Task:
     name: str
     kind: Literal["translation", "classification"]
     description: str
-    size: int  # training examples of the corpus by default
-
-    def stream(self, seed: int = 0) -> "Iterator[SyntheticExample] | Iterator[tuple[str, int]]":
-        """Its examples, endlessly.
-
-        >>> next(TASKS["keyword"].stream())[1] in (0, 1)
-        True
-        """
-        return stream_pairs(self.name, seed=seed) if self.kind == "translation" else stream_texts(self.name, seed=seed)
-
-
-class SyntheticExample(NamedTuple):
-    """A sentence pair and the links between its words."""
-
-    source: str
-    target: str
-    alignment: Alignment
+    size: int = 10_000  # training examples of the corpus by default
 
 
 TASKS = {
     task.name: task
     for task in (
+        Task("copy-vocab", "translation", "copy 40 of 60 words in random order: co-occurrence tells words apart"),
+        Task("copy-permutation", "translation", "copy the same 40 words in random order: co-occurrence is constant"),
         Task(
-            "copy-vocab", "translation", "copy 40 of 60 words in random order: co-occurrence tells words apart", 10_000
+            "copy-mixture", "translation", "copy {1…40} or {41…80} in random order: co-occurrence is constant in each"
         ),
-        Task(
-            "copy-permutation",
-            "translation",
-            "copy the same 40 words in random order: co-occurrence is constant",
-            10_000,
-        ),
-        Task(
-            "copy-mixture",
-            "translation",
-            "copy {1…40} or {41…80} in random order: co-occurrence is constant in each",
-            10_000,
-        ),
-        Task(
-            "permute",
-            "translation",
-            "40 of 60 words through one fixed permutation: learnable words, hard positions",
-            10_000,
-        ),
-        Task("toy-de-en", "translation", "a German-English grammar with gold word alignments", 10_000),
-        Task("keyword", "classification", "positive if and only if the word 1 occurs, once, among 40", 10_000),
-        Task(
-            "polarity", "classification", "10 of 1,000 neutral words and 2 of 50 positive or 50 negative ones", 10_000
-        ),
+        Task("permute", "translation", "40 of 60 words through one fixed permutation: learnable words, hard positions"),
+        Task("toy-de-en", "translation", "a German-English grammar with gold word alignments"),
+        Task("keyword", "classification", "positive if and only if the word 1 occurs, once, among 40"),
+        Task("polarity", "classification", "10 of 1,000 neutral words and 2 of 50 positive or 50 negative ones"),
     )
 }
 
 
-def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticExample]:
+def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticPair]:
     """Sentence pairs of a translation task, endlessly.
 
     >>> example = next(stream_pairs("copy-permutation"))
@@ -93,19 +60,17 @@ def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticExample]:
     """
     _task(name, "translation")
     if name == "toy-de-en":
-        return (SyntheticExample(pair.german, pair.english, pair.alignment) for pair in sentence_pairs(seed))
+        return sentence_pairs(seed)
     return _number_pairs(name, seed)
 
 
-def _number_pairs(name: str, seed: int) -> Iterator[SyntheticExample]:
+def _number_pairs(name: str, seed: int) -> Iterator[SyntheticPair]:
     order = permutation() if name == "permute" else np.arange(LENGTH)
     alignment = Alignment.of((int(source), target) for target, source in enumerate(order))
     spelt = [str(number) for number in range(2 * LENGTH + 1)]
     for sources, targets in stream_numbers(name, seed=seed):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-            yield SyntheticExample(
-                " ".join([spelt[x] for x in source]), " ".join([spelt[y] for y in target]), alignment
-            )
+            yield SyntheticPair(" ".join([spelt[x] for x in source]), " ".join([spelt[y] for y in target]), alignment)
 
 
 def stream_numbers(name: str, *, seed: int = 0) -> Iterator[tuple[Numbers, Numbers]]:

@@ -30,18 +30,18 @@ from heedful.data.synthetic.toy_phrases import (
 Order = Literal["main", "inverted", "question", "final"]
 
 
-class Pair(NamedTuple):
-    """A German sentence, its English translation, and the links from German to English positions."""
+class SyntheticPair(NamedTuple):
+    """A sentence, its translation, and the links between the positions of their words."""
 
-    german: str
-    english: str
+    source: str
+    target: str
     alignment: Alignment
 
 
-def sentence_pairs(seed: int = 0) -> Iterator[Pair]:
+def sentence_pairs(seed: int = 0) -> Iterator[SyntheticPair]:
     """Endless sentence pairs; the same ones for the same seed.
 
-    >>> next(sentence_pairs(seed=2)).german
+    >>> next(sentence_pairs(seed=2)).source
     'dieser König will heute in jeder Schule weglaufen .'
     """
     rng = random.Random(f"toy-de-en {seed}")
@@ -84,7 +84,7 @@ class _Parts:
 class _Sentence(Phrases):
     """Writes one sentence pair."""
 
-    def write(self) -> Pair:
+    def write(self) -> SyntheticPair:
         kind = self.rng.choices(("plain", "copula", "that", "two", "there", "question"), (50, 10, 11, 15, 5, 9))[0]
         mark = self.link(*("??" if kind == "question" else ".."))
         if kind == "plain":
@@ -274,7 +274,7 @@ def _with_objects(main: Tokens, verb: Verb, idea: int, objects: list[Phrase]) ->
     return main + preposition + (rest + particle if pronoun else particle + rest)
 
 
-def _finish(german: Tokens, english: Tokens) -> Pair:
+def _finish(german: Tokens, english: Tokens) -> SyntheticPair:
     """Drop the commas that another mark makes needless, and link the positions whose words share an idea."""
     kept = [
         t
@@ -283,4 +283,4 @@ def _finish(german: Tokens, english: Tokens) -> Pair:
     ]
     links = [(s, t, a.sure and b.sure) for s, a in enumerate(kept) for t, b in enumerate(english) if a.idea == b.idea]
     alignment = Alignment.of([(s, t) for s, t, sure in links if sure], [(s, t) for s, t, _ in links])
-    return Pair(" ".join(t.word for t in kept), " ".join(t.word for t in english), alignment)
+    return SyntheticPair(" ".join(t.word for t in kept), " ".join(t.word for t in english), alignment)
