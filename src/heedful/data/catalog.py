@@ -150,10 +150,7 @@ def check(name: str) -> Check:
     """
     wanted = entry(name)
     root = _root(wanted)
-    files = tuple(
-        FileStatus(file.path, _status(root / file.path, file), _size(root / file.path))
-        for file in _expected(wanted, root)
-    )
+    files = tuple(_status(root / file.path, file) for file in _expected(wanted, root))
     bad = [file for file in files if file.status != "ok"]
     return Check(name, root, files, _advice(wanted, root, bad[0]) if bad else "")
 
@@ -258,10 +255,11 @@ def _fetched(wanted: CatalogEntry, root: Path) -> tuple[str, ...]:
     return tuple(f"fetched: {line[1:].strip()}" for line in comments if not line.startswith(_SIZE))
 
 
-def _status(path: Path, known: File) -> Literal["ok", "missing", "changed"]:
+def _status(path: Path, known: File) -> FileStatus:
     if not path.is_file():
-        return "missing"
-    return "ok" if _size(path) == known.bytes and sha256(path) == known.sha256 else "changed"
+        return FileStatus(known.path, "missing", 0)
+    size = _size(path)
+    return FileStatus(known.path, "ok" if size == known.bytes and sha256(path) == known.sha256 else "changed", size)
 
 
 def _size(path: Path) -> int:

@@ -130,11 +130,14 @@ class Vocabulary:
     @classmethod
     def build(cls, texts: Iterable[Sequence[str]], min_count: int = 3) -> "Vocabulary":
         """The words that occur `min_count` times or more, the most frequent first, then alphabetically."""
-        counts = Counter(chain.from_iterable(texts))
-        for special in SPECIALS:
-            counts.pop(special, None)
-        known = [word for word, count in counts.items() if count >= min_count]
-        return cls(SPECIALS + tuple(sorted(known, key=lambda word: (-counts[word], word))))
+        return cls.most_frequent(Counter(chain.from_iterable(texts)), min_count)
+
+    @classmethod
+    def most_frequent(cls, counts: Mapping[str, int], min_count: int, size: int | None = None) -> "Vocabulary":
+        """The words that were counted so often, the `size` most frequent of them, in the order of `build`."""
+        known = [word for word, count in counts.items() if count >= min_count and word not in SPECIALS]
+        known.sort(key=lambda word: (-counts[word], word))
+        return cls(SPECIALS + tuple(known[:size]))
 
     def ids(self, words: Sequence[str]) -> NDArray[np.int32]:
         """The id of each word; `UNK` for one that is not in the vocabulary or is spelt like a special."""
@@ -334,6 +337,4 @@ class FrequentWords:
         >>> words.vocabulary(size=5, min_count=2).words[4:]
         ('a', 'b')
         """
-        known = [w for w, count in self.counts.items() if count + self.missed >= min_count and w not in SPECIALS]
-        known.sort(key=lambda word: (-self.counts[word], word))
-        return Vocabulary(SPECIALS + tuple(known[:size]))
+        return Vocabulary.most_frequent(self.counts, min_count - self.missed, size)

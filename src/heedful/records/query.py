@@ -49,10 +49,6 @@ class View:
         return arrow_table([{"run": e.record.run, **row} for e in entries for row in self.rows(e)], self.schema)
 
 
-def _runs(entry: RunEntry) -> Iterable[Row]:
-    return [asdict(entry.record)]
-
-
 def _settings(entry: RunEntry) -> Iterable[Row]:
     settings = [] if entry.config is None else _flat(content(entry.config))
     return ({"setting": k, "value": v if isinstance(v, str) else json.dumps(v)} for k, v in settings)
@@ -168,7 +164,7 @@ _AGREEMENT = dict.fromkeys(("agreement", "low", "high"), _REAL) | {
 VIEWS = {
     view.name: view
     for view in (
-        View("runs", "every run: kind, state, when, main figures", RUNS, _runs),
+        View("runs", "every run: kind, state, when, main figures", RUNS, lambda entry: [asdict(entry.record)]),
         View(
             "settings",
             "every setting of every study, by its dotted name",

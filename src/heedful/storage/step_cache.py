@@ -29,8 +29,8 @@ class StepCache:
 
     >>> import tempfile
     >>> cache = StepCache(Path(tempfile.mkdtemp()))
-    >>> cache.get("a"), cache.get_or_compute("a", lambda: {"x": 1}), cache.get("a")
-    (None, {'x': 1}, {'x': 1})
+    >>> cache.get("a"), cache.put("a", {"x": 1}), cache.get("a")
+    (None, None, {'x': 1})
     """
 
     def __init__(self, folder: Path, notify: Notify = lambda notice: None) -> None:
@@ -48,14 +48,6 @@ class StepCache:
     def put(self, key: str, answer: Mapping[str, Any]) -> None:
         """Store the answer of a step."""
         write_answer(self.path(key), answer)
-
-    def get_or_compute(self, key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The stored answer of a step, computed and stored first where there is none."""
-        answer = self.get(key)
-        if answer is None:
-            answer = compute()
-            self.put(key, answer)
-        return answer
 
 
 def write_answer(path: Path, answer: Mapping[str, Any]) -> None:

@@ -180,8 +180,16 @@ def _jsonl(path: Path) -> Table:
 def objects(path: Path, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
     """The JSON objects of a block, one per line that is not blank, with their lines."""
     for line, content in enumerate(split_lines(block.decode(path)), start=block.line):
-        if content.strip():
-            yield line, as_object(path, line, content)
+        if not content.strip():
+            continue
+        place = f"{path}:{line}: this line is not"
+        try:
+            row = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{place} JSON: {reason(error)}; write one object a line") from error
+        if not isinstance(row, dict):
+            raise DataError(f'{place} a JSON object; write such as {{"text": "…", "label": "…"}}')
+        yield line, row
 
 
 def of_objects(path: Path, numbered: Sequence[tuple[int, dict[str, Any]]], more: Sequence[str] = ()) -> Table:
@@ -208,21 +216,6 @@ def refuse_twins(where: str, names: Sequence[str]) -> None:
         if name in seen:
             raise DataError(f"{where}: two columns are named {shown(name)}; each needs a name of its own")
         seen.add(name)
-
-
-def as_object(path: Path, line: int, content: str) -> dict[str, Any]:
-    """The JSON object on a line, or an error with its place.
-
-    >>> as_object(Path("a.jsonl"), 1, '{"text": "good"}')
-    {'text': 'good'}
-    """
-    try:
-        row = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}:{line}: this line is not JSON: {reason(error)}; write one object a line") from error
-    if not isinstance(row, dict):
-        raise DataError(f'{path}:{line}: this line is not a JSON object; write such as {{"text": "…", "label": "…"}}')
-    return row
 
 
 class _Missing:

@@ -75,7 +75,7 @@ class Block(NamedTuple):
         return text
 
     def _place(self, byte: int) -> tuple[int, str]:
-        line = self.line - 1 + line_of(self.content, byte)
+        line = self.line + len(_LINE_END.findall(self.content, 0, byte))
         return line, "" if self.offset is None else f" at offset {self.offset + byte:,}"
 
 
@@ -121,15 +121,6 @@ def byte_lines(path: Path) -> Generator[bytes, None, None]:
     r"""The lines of a file with their ends; only `\n` ends a line."""
     for block in blocks(path):
         yield from io.BytesIO(block.content)
-
-
-def line_of(content: bytes, offset: int) -> int:
-    """The line, from 1, that holds the byte at `offset`.
-
-    >>> line_of(b"one\\r\\ntwo", 5)
-    2
-    """
-    return len(_LINE_END.findall(content, 0, offset)) + 1
 
 
 def open_bytes(path: Path) -> BufferedIOBase:

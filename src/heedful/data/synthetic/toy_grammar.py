@@ -181,9 +181,9 @@ class _Sentence(Phrases):
         if chance < 0.2:
             parts.when = self.link(*self.rng.choice(self.words.when[tense]))
         elif chance < 0.35 and not negated:
-            parts.often = self.link(*self.rng.choice(self.words.often))
+            parts.often = self.link(*self.rng.choice(self.words.phrases["often"]))
         elif chance < 0.5 and motion and not negated:
-            parts.how = self.link(*self.rng.choice(self.words.how))
+            parts.how = self.link(*self.rng.choice(self.words.phrases["how"]))
 
     def with_relative(self, noun: Noun) -> Phrase:
         """A noun with a relative clause between commas: it is the subject there, or the object."""
@@ -239,7 +239,7 @@ class _Sentence(Phrases):
 
     def two_clauses(self) -> Both:
         """A main clause and a subordinate one, in either order; English has a comma only after a subordinate one."""
-        conjunction, comma = self.link(*self.rng.choice(self.words.conjunctions)), self.link(",", ",")
+        conjunction, comma = self.link(*self.rng.choice(self.words.phrases["conjunctions"])), self.link(",", ",")
         if self.rng.random() < 0.35:
             first, second = self.inner("final"), self.inner("inverted")
             return conjunction[0] + first[0] + comma[0] + second[0], conjunction[1] + first[1] + comma[1] + second[1]

@@ -70,13 +70,11 @@ class ToyLexicon:
     prepositional: tuple[tuple[Verb, str, str, str, str], ...]  # verb, preposition, case, preposition, kind of object
     pronouns: tuple[Pronoun, ...]
     colours: tuple[str, ...]
-    possessives: tuple[Translation, ...]
-    numbers: tuple[Translation, ...]
-    places: tuple[Translation, ...]
-    conjunctions: tuple[Translation, ...]
-    often: tuple[Translation, ...]
-    how: tuple[Translation, ...]
-    when: Mapping[str, tuple[Translation, ...]]
+    phrases: Mapping[str, tuple[Translation, ...]]  # those that are not inflected, by their use
+    when: Mapping[str, tuple[Translation, ...]]  # by tense
+
+
+_USES = ("possessives", "numbers", "places", "conjunctions", "often", "how")
 
 
 @functools.cache
@@ -97,12 +95,7 @@ def lexicon() -> ToyLexicon:
         prepositional=tuple((read_verb(entry), *rest) for entry, *rest in words["prepositional"]),
         pronouns=tuple(map(_pronoun, words["pronouns"])),
         colours=tuple(words["colours"]),
-        possessives=_translations(words["possessives"]),
-        numbers=_translations(words["numbers"]),
-        places=_translations(words["places"]),
-        conjunctions=_translations(words["conjunctions"]),
-        often=_translations(words["often"]),
-        how=_translations(words["how"]),
+        phrases={use: _translations(words[use]) for use in _USES},
         when={tense: _translations(entries) for tense, entries in words["when"].items()},
     )
 
@@ -246,7 +239,7 @@ class Phrases:
 
     def place(self) -> Phrase:
         """Where something happens."""
-        german, english = self.rng.choices(self.words.places, (6, 1, 1, 1))[0]
+        german, english = self.rng.choices(self.words.phrases["places"], (6, 1, 1, 1))[0]
         return self.prepositional(german, english, self.noun(self.pick("place"), "dat"))
 
     def _article(self, plural: bool, negated: bool) -> str:
@@ -268,8 +261,8 @@ class Phrases:
         if article == "every":
             return "jed" + _DIES[case][column], "every"
         if article == "number":
-            return self.rng.choice(self.words.numbers)
-        german, english = self.rng.choice(self.words.possessives)
+            return self.rng.choice(self.words.phrases["numbers"])
+        german, english = self.rng.choice(self.words.phrases["possessives"])
         return german + _EIN[case][column], english
 
     def _adjectives(self, kind: str) -> list[tuple[str, str]]:
