@@ -52,7 +52,7 @@ from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 3  # of the cached parts
+FORMAT = 4  # of the cached parts
 
 
 def run_audit(

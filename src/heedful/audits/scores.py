@@ -73,7 +73,7 @@ def importances(
     hidden gradient              Σ ‖∂ŷ/∂h‖₂
     hidden gradient × state      |Σ h · ∂ŷ/∂h|
     hidden integrated gradients  |Σ ∫ (h − h⁰) · ∂ŷ/∂h|, h⁰ for embeddings of 0; of `layer` only, where possible
-    hidden leave one out         |ŷ − ŷ with the word hidden from attention|; of `layer` only, where possible
+    hidden leave one out         |ŷ − ŷ with its states masked, see `d_y_h`|; of `layer` only, where possible
     """
 
     def share(rows: Sequence[Numbers]) -> Importance:
