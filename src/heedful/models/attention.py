@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from entmax import entmax15 as exact_entmax15
 from entmax import entmax_bisect
-from jaxtyping import Bool, Float, Int
+from entmax import sparsemax as exact_sparsemax
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
@@ -246,42 +248,20 @@ class _Entmax(torch.autograd.Function):
 
 
 def _solve(z: Float[Tensor, "*rows L"], alpha: float, scale: float) -> Float[Tensor, "*rows L"]:
-    """α-entmax in float64, where an α just above 1 is not yet 1 and support and threshold are safe from rounding.
+    """α-entmax by the package entmax, in float64: an α just above 1 is not yet 1, and thresholds are hardly rounded.
 
     The maximum is subtracted first: only differences of scores matter, and the threshold is then near 0.
     """
     top = z.amax(-1, keepdim=True)
     x = (z - top).double() * scale
-    if alpha == 2:
-        p = (x - _sparsemax_threshold(x)).clamp(min=0)
-    elif alpha == 1.5:
-        p = (x / 2 - _entmax15_threshold(x / 2)).clamp(min=0) ** 2
-    else:
+    if alpha not in (1.5, 2):
         p = entmax_bisect(x, alpha, dim=-1)
+    else:
+        undefined = x.isnan().any(-1, keepdim=True)  # the package has no threshold for such a row
+        bounded = torch.where(undefined, 0.0, x).clamp(min=-4)  # no weight below −2; squares could overflow
+        p = exact_sparsemax(bounded, dim=-1) if alpha == 2 else exact_entmax15(bounded, dim=-1)
+        p = p.masked_fill(undefined, torch.nan)
     return p.masked_fill((z == -torch.inf) & (top > -torch.inf), 0.0)
-
-
-def _sparsemax_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
-    """τ with Σ [x − τ]₊ = 1: the k highest scores, for the largest k whose last is above its threshold."""
-    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
-    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
-    tau = (ordered.cumsum(-1) - 1) / sizes
-    return tau.gather(-1, _last(ordered > tau))
-
-
-def _entmax15_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
-    """τ with Σ [x − τ]₊² = 1, from mean and variance of the k highest scores (Peters et al. 2019, Algorithm 2)."""
-    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
-    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
-    mean = ordered.cumsum(-1) / sizes
-    variance = (ordered**2).cumsum(-1) / sizes - mean**2
-    tau = mean - (1 / sizes - variance).clamp(min=0).sqrt()
-    return tau.gather(-1, _last(ordered >= tau))
-
-
-def _last(supported: Bool[Tensor, "*rows L"]) -> Int[Tensor, "*rows 1"]:
-    """The last position of the support; the first one in a row of NaN."""
-    return (supported.sum(-1, keepdim=True) - 1).clamp(min=0)
 
 
 def _masked(scores: Tensor, mask: Tensor | None) -> Tensor:
