@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.ragged import Ragged, Sentences, paired_ids
+from heedful.data.ragged import Ragged, Sentences, paired_ids, ranges
 from heedful.errors import DataError
 from heedful.models import lexicon_kernels as kernels
 
@@ -33,8 +33,12 @@ class CountTable:
 
     def matrix(self) -> sparse.csr_array:
         """C as a sparse matrix, input words by output words."""
-        indptr, indices, data = kernels.combine(self.rows, self.counts, self.source_size, self.target_size)
-        return _sorted(sparse.csr_array((data, indices, indptr), shape=(self.source_size, self.target_size)))
+        words, lengths, outputs = self.rows.T
+        starts = np.searchsorted(words, np.arange(self.source_size + 1))
+        table = sparse.csr_array((self.counts / lengths, outputs, starts), shape=(self.source_size, self.target_size))
+        table = _sorted(table)  # of equal places, the shortest input still comes first
+        table.sum_duplicates()
+        return table
 
     def lexicon(self) -> "Lexicon":
         """Trans(o|i) of Eq. 17."""
@@ -62,12 +66,15 @@ class Lexicon:
         array([0.5, 0.5])
         """
         first, second = paired_ids(sources, targets)
-        rows = np.repeat(first.lengths, second.lengths)
-        offsets = np.concatenate([[0], np.cumsum(rows)])
-        values = np.empty(int(offsets[-1]))
-        table = self.table[:-1] if self.null else self.table
-        kernels.look_up(first.values, first.offsets, second.values, second.offsets, *_arrays(_sorted(table)), values)
-        return Ragged(values, offsets)
+        lengths = np.repeat(first.lengths, second.lengths)
+        source = first.values[ranges(np.repeat(first.offsets[:-1], second.lengths), lengths)]
+        target = np.repeat(second.values, lengths)
+        words, outputs = self.table.shape
+        known = (source < words - self.null) & (target < outputs)
+        values = np.zeros(len(known))
+        if known.any():  # scipy's answer to no index at all is no array
+            values[known] = self.table[source[known], target[known]]
+        return Ragged.from_lengths(values, lengths)
 
     def alpha(self, sources: Sentences, targets: Sentences) -> Ragged:
         """α^IBM: β^IBM normalised over the input positions (Eq. 19).
@@ -156,7 +163,8 @@ def ibm_model_1(
         history.append(float(np.log(evidence).sum()) - constant)
         if iteration + 1 < iterations:
             data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
-    return Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
+    table = sparse.csr_array((data, indices, indptr), shape=sizes)
+    return Lexicon(_sorted(table), null, tuple(history))
 
 
 def _index(sources: Ragged, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -178,13 +186,8 @@ def _size(ids: Ragged, size: int | None, side: str) -> int:
 
 
 def _sorted(table: sparse.csr_array) -> sparse.csr_array:
-    """The columns of every row in rising order, in linear time."""
-    return table if table.has_sorted_indices else table.tocsc().tocsr()
-
-
-def _arrays(table: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """The three arrays of a sparse matrix, always of one type: each other type would be compiled anew."""
-    return table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data.astype(np.float64)
+    """The columns of every row in rising order, in linear time; equal columns stay in their order."""
+    return table.tocsc().tocsr()
 
 
 BITS = 21  # of an id or a length in a key

@@ -86,31 +86,6 @@ def count(
 
 
 @compiled
-def combine(rows: Int32, counts: Int64, source_size: int, target_size: int) -> tuple[Int64, Int32, Floats]:
-    """The sparse matrix Σ_L N_L(i, o) / L, summed from the shortest L up; columns of a row in order of appearance."""
-    indptr = np.zeros(source_size + 1, np.int64)
-    indices = np.empty(len(counts), np.int32)
-    data = np.empty(len(counts), np.float64)
-    total = np.zeros(target_size, np.float64)
-    used = 0
-    k = 0
-    for i in range(source_size):
-        first = used
-        while k < len(counts) and rows[k, 0] == i:
-            o = rows[k, 2]
-            if total[o] == 0.0:
-                indices[used] = o
-                used += 1
-            total[o] += counts[k] / rows[k, 1]
-            k += 1
-        for at in range(first, used):
-            data[at] = total[indices[at]]
-            total[indices[at]] = 0.0
-        indptr[i + 1] = used
-    return indptr, indices[:used], data[:used]
-
-
-@compiled
 def first_step(
     start: Int64, sentence: Int32, targets: Int32, target_offsets: Int64, source_lengths: Int64, size: int
 ) -> tuple[Int64, Int32, Floats]:
@@ -200,39 +175,6 @@ def maximise(
         for k in range(indptr[i], indptr[i + 1]):
             new[k] /= total
     return new
-
-
-@compiled
-def look_up(
-    sources: Int32,
-    source_offsets: Int64,
-    targets: Int32,
-    target_offsets: Int64,
-    indptr: Int64,
-    indices: Int32,
-    data: Floats,
-    values: Floats,
-) -> None:
-    """Trans(y_t | x_l) per sentence, target position and source position, into `values`; 0 where they never met."""
-    rows = len(indptr) - 1
-    at = 0
-    for m in range(len(source_offsets) - 1):
-        for t in range(target_offsets[m], target_offsets[m + 1]):
-            o = targets[t]
-            for position in range(source_offsets[m], source_offsets[m + 1]):
-                i = sources[position]
-                values[at] = 0.0
-                if i < rows:
-                    low, high = indptr[i], indptr[i + 1]
-                    while low < high:
-                        middle = (low + high) // 2
-                        if indices[middle] < o:
-                            low = middle + 1
-                        else:
-                            high = middle
-                    if low < indptr[i + 1] and indices[low] == o:
-                        values[at] = data[low]
-                at += 1
 
 
 @compiled
