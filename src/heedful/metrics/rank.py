@@ -1,14 +1,20 @@
-"""Rank correlation: Kendall's τ-b of many rows at once, and the highest value it can have."""
+"""Rank correlation: Kendall's τ-b of many rows at once by a compiled loop, and the highest value it can have."""
 
+import inspect
 import math
-from typing import Any, Literal, overload
+from collections.abc import Callable
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from heedful.data.ragged import Ragged, as_ragged, paired
 from heedful.metrics.agreement import Rows
-from heedful.metrics.numba_kernels import compiled
+
+P = ParamSpec("P")
+R = TypeVar("R")
+FREEDOMS = {"reassoc", "contract"}  # sums in any order, so that they vectorise; NaN and infinities keep their meaning
 
 
 @overload
@@ -76,6 +82,25 @@ def _on_support(u: Ragged, v: Ragged) -> tuple[NDArray[Any], NDArray[Any], NDArr
     keep = u.values != 0
     lengths = np.add.reduceat(keep, u.offsets[:-1], dtype=np.int64)
     return u.values[keep], v.values[keep], np.concatenate([[0], np.cumsum(lengths)])
+
+
+def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+    """Compile a loop over arrays and numbers by numba, at its first call; kept on disk where the disk allows it.
+
+    >>> @compiled
+    ... def triple(x: float) -> float:
+    ...     return 3 * x
+    >>> triple(2.0)
+    6.0
+    """
+    plain = inspect.unwrap(kernel)  # a type checker may have wrapped it, and numba compiles only the function itself
+    # The file on disk names its module: one imported under another name would leave a file that nobody else can read.
+    cache = plain.__module__.startswith("heedful.")
+    try:
+        fast: Callable[P, R] = numba.njit(cache=cache, nogil=True, fastmath=FREEDOMS)(plain)
+    except RuntimeError:  # neither the package's directory nor the user's can be written to
+        fast = numba.njit(nogil=True, fastmath=FREEDOMS)(plain)
+    return fast
 
 
 @compiled

@@ -8,7 +8,7 @@ sentences `sentence[start[i]:start[i + 1]]`, once per occurrence, shortest sente
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.metrics.numba_kernels import compiled
+from heedful.metrics.rank import compiled
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]

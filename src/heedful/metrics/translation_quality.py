@@ -1,4 +1,4 @@
-"""Word alignment scores: alignment error rate, precision, recall (Och & Ney 2003), and chance baselines.
+"""Quality of translations: BLEU; and of word alignments: error rate, precision, recall (Och & Ney 2003), and chance.
 
 A link is (source position, target position). Gold has sure links S and possible links P ⊇ S.
 """
@@ -17,6 +17,29 @@ from heedful.metrics.statistics import Estimate, bootstrap_ratio
 
 Link = tuple[int, int]
 Links = Collection[Link]
+
+
+@dataclass(frozen=True)
+class Bleu:
+    """A corpus BLEU in [0, 100] and sacrebleu's signature."""
+
+    score: float
+    signature: str
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
+    """BLEU of hypotheses against one reference each.
+
+    >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]).score, 6)
+    100.0
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    if len(hypotheses) != len(references) or not hypotheses:
+        raise DataError(f"{len(hypotheses)} translations for {len(references)} references")
+    metric = BLEU()
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Bleu(float(score), str(metric.get_signature()))
 
 
 @dataclass(frozen=True, eq=False)
