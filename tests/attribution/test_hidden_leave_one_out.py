@@ -32,11 +32,11 @@ def test_each_word_is_hidden_from_one_layer_with_all_its_pieces():
         for word in range(1, len(row) - 1):
             seen = torch.tensor([[float(of != word) for of in passage.word]])
 
-            def change(layer, alpha, seen=seen):
+            def change(batch, layer, alpha, seen=seen):
                 kept = alpha * seen
                 return alpha if layer == 0 else kept / kept.sum(-1, keepdim=True)
 
-            (without,) = subject.with_attention([passage], lambda batch, change=change: change)[:, passage.target]
+            (without,) = subject.with_attention([passage], change)[:, passage.target]
             np.testing.assert_allclose(row[word], abs(whole - without), atol=1e-9)
 
 

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from heedful.attribution import lstm_fast_path
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers, target_probability, within
@@ -48,7 +48,7 @@ def gradients(subject: Subject, passages: Sequence[Passage], *, attach: bool = T
         output = subject.run(batch, embedded, None if attach else lambda layer, alpha: alpha.detach())
         inputs = (embedded, *output.hidden)
         found = gradient_of(target_probability(output.probabilities, batch), inputs)
-        pairs = [(norm(g), (values * g).sum(-1)) for values, g in zip(inputs, found, strict=True)]
+        pairs = [(vector_norm(g, dim=-1), (values * g).sum(-1)) for values, g in zip(inputs, found, strict=True)]
         return batch.words_of(torch.stack([row for pair in pairs for row in pair], dim=1))
 
     rows = subject.map(passages, of_batch, gradients=True)
@@ -81,17 +81,11 @@ def g_h_x(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> lis
             if not hidden:
                 raise DataError("gradients of hidden states need a network that returns them; this one has none")
             states = hidden[layer][torch.arange(len(positions), device=embedded.device), positions]
-            (gradient,) = gradient_of(norm(states), (copies,))
-            norms.append(norm(gradient))
+            (gradient,) = gradient_of(vector_norm(states, dim=-1), (copies,))
+            norms.append(vector_norm(gradient, dim=-1))
         return [batch.passages[0].words_of(numbers(torch.cat(norms)))]
 
     return subject.map(passages, by_copies, gradients=True, at_once=lambda length: 1)
-
-
-def norm(vectors: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows"]:
-    """L2 norms over the last axis."""
-    norms: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
-    return norms
 
 
 def gradient_of(values: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:

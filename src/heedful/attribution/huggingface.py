@@ -55,8 +55,8 @@ class OpenedModel:
             raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
         return self.taps.run(lambda: call(self.model, inputs), change)
 
-    def fresh(self, seed: int) -> Any:
-        """The model's architecture with new random parameters; None if its class needs more than a config."""
+    def randomised(self, seed: int) -> Any:
+        """The same architecture with new random parameters; None if its class needs more than a config."""
         first = next(self.model.parameters())
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -64,7 +64,7 @@ class OpenedModel:
                 fresh = type(self.model)(copy.deepcopy(self.model.config))
             except TypeError:
                 return None
-        return fresh.to(first.device, first.dtype).eval().requires_grad_(False)
+        return replace(self, model=fresh.to(first.device, first.dtype).eval().requires_grad_(False))
 
 
 def call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
@@ -230,11 +230,6 @@ class HuggingFaceClassifier(OpenedModel):
             raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
         return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]))
 
-    def randomised(self, seed: int) -> "HuggingFaceClassifier | None":
-        """The same architecture with new random parameters; None if its class needs more than a config."""
-        fresh = self.fresh(seed)
-        return None if fresh is None else replace(self, model=fresh)
-
 
 @torch.no_grad()
 def _classifier(model: Any, reader: TokenReader, query: Query | None) -> HuggingFaceClassifier:
@@ -395,11 +390,6 @@ class HuggingFaceTranslator(OpenedModel):
         returned = self.call(inputs, change)
         attention = attention_of(self.model, returned.cross_attentions, embedded.shape[1])
         return Output(_next_probabilities(returned), attention, (returned.encoder_last_hidden_state,) * len(attention))
-
-    def randomised(self, seed: int) -> "HuggingFaceTranslator | None":
-        """The same architecture with new random parameters; None if its class needs more than a config."""
-        fresh = self.fresh(seed)
-        return None if fresh is None else replace(self, model=fresh)
 
     @torch.no_grad()
     def translate(self, pieces: Sequence[int], max_pieces: int) -> tuple[int, ...]:

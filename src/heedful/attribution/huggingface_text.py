@@ -2,12 +2,11 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -36,19 +35,15 @@ class Kind:
     data: str
 
 
-KINDS: Mapping[Task, Kind] = MappingProxyType(
-    {
-        "classifier": Kind(
-            "AutoModelForSequenceClassification",
-            "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
-            "classification head",
-            "texts with labels",
-        ),
-        "translator": Kind(
-            "AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"
-        ),
-    }
-)
+KINDS: dict[Task, Kind] = {
+    "classifier": Kind(
+        "AutoModelForSequenceClassification",
+        "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+        "classification head",
+        "texts with labels",
+    ),
+    "translator": Kind("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"),
+}
 
 
 def load(

@@ -7,6 +7,7 @@ found, and a batch gives the same numbers as its passages one by one.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
@@ -252,6 +253,9 @@ class PassageBatch:
         return [passage.words_of(row[..., : len(passage.pieces)]) for passage, row in rows]
 
 
+BatchChange = Callable[[PassageBatch, int, Tensor], Tensor]  # a `Change` that depends on the passages
+
+
 class Subject:
     """A model to be explained: its network, and the reader that makes its passages.
 
@@ -278,8 +282,8 @@ class Subject:
     def with_targets(self, passages: Sequence[Passage]) -> tuple[Passage, ...]:
         """The same passages; those without a target get the model's prediction as theirs."""
         open_ = [i for i, passage in enumerate(passages) if passage.target < 0]
-        predicted = self.map([passages[i] for i in open_], lambda batch: _highest(self.run(batch).probabilities))
-        target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, predicted, strict=True))
+        best = self.map([passages[i] for i in open_], lambda batch: self.run(batch).probabilities.argmax(1).tolist())
+        target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, best, strict=True))
         return tuple(
             replace(passage, target=target[i], output=passage.output or self.output_name(target[i]))
             for i, passage in enumerate(passages)
@@ -302,12 +306,12 @@ class Subject:
         )
         return result
 
-    def with_attention(
-        self, passages: Sequence[Passage], changed: Callable[[PassageBatch], Change]
-    ) -> Float[Numbers, "B K"]:
+    def with_attention(self, passages: Sequence[Passage], change: BatchChange) -> Float[Numbers, "B K"]:
         """Probabilities when the model uses another attention than its own."""
         self.require_change("replacing attention")
-        return np.stack(self.map(passages, lambda batch: numbers(self.run(batch, change=changed(batch)).probabilities)))
+        return np.stack(
+            self.map(passages, lambda batch: numbers(self.run(batch, change=partial(change, batch)).probabilities))
+        )
 
     def require_change(self, purpose: str) -> None:
         """Refuse what needs to replace the attention of a network that does not allow it."""
@@ -425,8 +429,3 @@ def numbers(tensor: Tensor) -> Numbers:
     """A tensor as an array of doubles."""
     array: Numbers = tensor.detach().double().cpu().numpy()
     return array
-
-
-def _highest(probabilities: Tensor) -> list[int]:
-    predicted: list[int] = probabilities.argmax(1).tolist()
-    return predicted

@@ -15,15 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.attribution import lstm_fast_path
-from heedful.attribution.interface import (
-    Numbers,
-    Passage,
-    PassageBatch,
-    Subject,
-    numbers,
-    target_probability,
-    within,
-)
+from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers, target_probability, within
 
 
 def d_y_x(subject: Subject, passages: Sequence[Passage]) -> list[Numbers]:

@@ -7,16 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.attribution.interface import (
-    Change,
-    LSTMLayer,
-    ModelParts,
-    Network,
-    Output,
-    Passage,
-    Query,
-    States,
-)
+from heedful.attribution.interface import Change, LSTMLayer, ModelParts, Network, Output, Passage, Query, States
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project
@@ -62,11 +53,7 @@ class ModuleNetwork:
             raise ConfigError(f"the network has {layers} layers of {heads} heads; it needs at least one of each")
         self.modules, self.query = tuple(modules), query
         self.layers, self.heads, self.can_change = layers, heads, can_change
-        self._embed, self._run, self._fresh = embed, run, fresh
-
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The result of the function `embed`."""
-        return self._embed(pieces)
+        self.embed, self._run, self.randomised = embed, run, fresh
 
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
@@ -74,10 +61,6 @@ class ModuleNetwork:
         """The result of the function `run`."""
         _refuse_output(before)
         return self._run(embedded, change)
-
-    def randomised(self, seed: int) -> "Network | None":
-        """The result of the function `fresh`."""
-        return self._fresh(seed)
 
 
 class OpenNetwork:
@@ -112,12 +95,8 @@ class OpenNetwork:
         self.modules: tuple[nn.Module, ...] = (model,)
         self.parts: ModelParts | None = parts
         self.heads, self.query = heads, query
-        self._embed, self._fresh, self._encode = embed, fresh, parts.encode
+        self.embed, self.randomised, self._encode = embed, fresh, parts.encode
         self._encode_again = _EncodingCache(model, parts).encode if cache else parts.encode
-
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The result of the function `embed`."""
-        return self._embed(pieces)
 
     def run(
         self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
@@ -127,10 +106,6 @@ class OpenNetwork:
         mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         encode = self._encode if change is None else self._encode_again
         return self.parts.output(encode(embedded, mask, before), mask, change)
-
-    def randomised(self, seed: int) -> "Network | None":
-        """The result of the function `fresh`."""
-        return self._fresh(seed)
 
 
 def classifier_network(model: AttentionClassifier) -> OpenNetwork:

@@ -85,7 +85,8 @@ def run_audit(
     drawn = _sample(explainable, settings)
     measurements = _measurements(subject, drawn, settings, rationales)
     flagged = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
-    ordered = sorted(flagged, key=lambda pair: _size(pair[0]), reverse=True)  # too little memory shows at once
+    # Longest first: too little memory shows at once.
+    ordered = sorted(flagged, key=lambda pair: (len(pair[0].pieces), len(pair[0].before)), reverse=True)
     with directory_lock(out):
         clock.begin(out)
         parts = measured(
@@ -337,10 +338,6 @@ def _part(plain: Mapping[str, Any]) -> MeasuredPart:
         plain["predicted"],
         [from_mapping(AuditExample, example, where="example") for example in plain["examples"]],
     )
-
-
-def _size(passage: Passage) -> tuple[int, int]:
-    return len(passage.pieces), len(passage.before)
 
 
 def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:

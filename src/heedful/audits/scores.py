@@ -28,7 +28,7 @@ from heedful.attribution.interface import Numbers, Passage, Subject
 from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.audits.result import Contrast, Score
 from heedful.config import RESAMPLES
-from heedful.data.ragged import FloatArray, Ragged
+from heedful.data.ragged import Ragged
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_tau_b
@@ -166,19 +166,13 @@ def _agreement(rows: Importance, others: Importance) -> Numbers:
 
 def _highest(rows: Importance) -> Numbers:
     """The position of each row's (first) maximum; NaN where the row is constant."""
-    positions = [float(np.argmax(rows[r])) for r in range(len(rows))]
-    return np.where(_flat(rows), np.nan, positions)
+    return np.where(_flat(rows), np.nan, [float(np.argmax(row)) for row in rows])
 
 
 def _top(rows: Importance) -> list[list[int]]:
     """The positions in each row that fewer than `TOP` percent of its words exceed."""
-    return [_top_positions(rows[r]) for r in range(len(rows))]
-
-
-def _top_positions(row: FloatArray) -> list[int]:
-    allowed = -(-TOP * len(row) // 100)
-    positions: list[int] = np.flatnonzero(row >= np.sort(row)[-allowed]).tolist()
-    return positions
+    allowed = -(-TOP * rows.lengths // 100)
+    return [np.flatnonzero(row >= np.sort(row)[-n]).tolist() for row, n in zip(rows, allowed, strict=True)]
 
 
 def _flat(rows: Importance) -> NDArray[np.bool_]:

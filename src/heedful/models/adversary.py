@@ -88,10 +88,7 @@ def _relative(p: Tensor, q: Tensor) -> Tensor:
     return torch.where(used, p * ratio.log(), 0.0).sum(-1)
 
 
-DIVERGENCES: dict[DivergenceName, Callable[[Tensor, Tensor], Tensor]] = {
-    "jsd": jensen_shannon,
-    "kl": kullback_leibler,
-}
+DIVERGENCES: dict[DivergenceName, Callable[[Tensor, Tensor], Tensor]] = {"jsd": jensen_shannon, "kl": kullback_leibler}
 
 
 def probabilities(logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows C"]:
@@ -236,9 +233,7 @@ def attack_instances(
 
 @torch.no_grad()
 def _attack(
-    base: AttentionClassifier,
-    split: EncodedSplit,
-    attacked: Callable[[Batch, ClassifierOutput], tuple[Tensor, Tensor]],
+    base: AttentionClassifier, split: EncodedSplit, attacked: Callable[[Batch, ClassifierOutput], tuple[Tensor, Tensor]]
 ) -> Attack:
     """Compare each batch's α and logits under attack with the base's; results in the order of the split."""
     results = {name: np.empty(len(split)) for name in ("jsd", "highest", "tvd", "correct", "base_correct")}

@@ -164,8 +164,7 @@ class BagOfWordsProxy(nn.Module):
     @torch.no_grad()
     def word_log_odds(self) -> Float[Tensor, "V K"]:
         """logit β^px of every word for every label (snell2021, Eq. 6)."""
-        logits = self.output(self.embedding.weight)
-        return torch.stack([log_odds(logits, _constant(logits, k)) for k in range(logits.shape[-1])], dim=-1)
+        return _every_log_odds(self.output(self.embedding.weight))
 
 
 @dataclass(frozen=True)
@@ -210,9 +209,10 @@ def relative_counts(split: EncodedSplit, vocabulary: int) -> sparse.csr_matrix:
 def _word_log_odds(coefficients: NDArray[np.float64], classes: int) -> NDArray[np.float64]:
     if classes == 2:
         return np.stack([-coefficients[0], coefficients[0]], axis=1)
-    logits = torch.from_numpy(np.ascontiguousarray(coefficients.T))
-    return torch.stack([log_odds(logits, _constant(logits, k)) for k in range(classes)], dim=-1).numpy()
+    return _every_log_odds(torch.from_numpy(np.ascontiguousarray(coefficients.T))).numpy()
 
 
-def _constant(logits: Float[Tensor, "V K"], label: int) -> Int[Tensor, " V"]:
-    return torch.full((len(logits),), label, dtype=torch.long)
+def _every_log_odds(logits: Float[Tensor, "V K"]) -> Float[Tensor, "V K"]:
+    """The log-odds of every label."""
+    labels = torch.arange(logits.shape[-1], device=logits.device).expand_as(logits)
+    return torch.stack([log_odds(logits, label) for label in labels.unbind(-1)], dim=-1)

@@ -32,28 +32,16 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
 
-class IdentityEncoder(Encoder):
-    """h_l = e_l (sunlu2020, DP)."""
+class PositionwiseEncoder(Encoder):
+    """Each position by itself: h_l = e_l (sunlu2020, DP), or h_l = A e_l + b where `hidden` is given (DP-A)."""
 
-    def __init__(self, embedding: int) -> None:
+    def __init__(self, embedding: int, hidden: int | None = None) -> None:
         super().__init__()
-        self.width = embedding
+        self.width = embedding if hidden is None else hidden
+        self.affine = nn.Identity() if hidden is None else nn.Linear(embedding, hidden)
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
-        """The embeddings themselves."""
-        return embedded, ()
-
-
-class AffineEncoder(Encoder):
-    """h_l = A e_l + b (sunlu2020, DP-A)."""
-
-    def __init__(self, embedding: int, hidden: int) -> None:
-        super().__init__()
-        self.width = hidden
-        self.affine = nn.Linear(embedding, hidden)
-
-    def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
-        """One affine map, the same at every position."""
+        """The same map at every position."""
         return self.affine(embedded), ()
 
 
@@ -149,9 +137,9 @@ def build_encoder(config: ModelConfig) -> Encoder:
     512
     """
     if config.encoder == "embedding":
-        return IdentityEncoder(config.embedding)
+        return PositionwiseEncoder(config.embedding)
     if config.encoder == "affine":
-        return AffineEncoder(config.embedding, config.hidden)
+        return PositionwiseEncoder(config.embedding, config.hidden)
     if config.encoder in ("lstm", "bilstm"):
         both = config.encoder == "bilstm"
         return LSTMEncoder(config.embedding, config.hidden, config.layers, both, config.dropout)

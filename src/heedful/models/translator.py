@@ -197,11 +197,7 @@ def translate(
 
 @torch.no_grad()
 def beam_search(
-    model: Translator,
-    source: Int[Tensor, "B L"],
-    mask: Bool[Tensor, "B L"],
-    limits: Int[Tensor, " B"],
-    beam: int,
+    model: Translator, source: Int[Tensor, "B L"], mask: Bool[Tensor, "B L"], limits: Int[Tensor, " B"], beam: int
 ) -> list[list[int]]:
     """The most probable of `beam` hypotheses for each source, by the sum of log-probabilities; beam 1 is greedy.
 
@@ -217,8 +213,13 @@ def beam_search(
     scores[:, 0] = 0.0  # the copies of the start are one hypothesis
     done = torch.zeros(B * beam, dtype=torch.bool, device=source.device)
     for length in range(int(limits.max())):
-        log_p, state = _step(model, words[:, -1:], state, hidden, mask)
-        log_p = _keep_finished(log_p, done)
+        states, state = model.decoder(model.embedding(words[:, -1:]), state)
+        context, _ = model.attend(states, hidden, mask)
+        logits = model.read(context, states)[:, 0]
+        logits[:, [PAD, BOS]] = -torch.inf
+        log_p = logits.log_softmax(-1)
+        log_p[done] = -torch.inf
+        log_p[done, PAD] = 0.0  # a finished hypothesis continues with padding only, at no cost
         V = log_p.shape[-1]
         totals = (scores.view(B * beam, 1) + log_p).view(B, beam * V)
         scores, chosen = totals.topk(beam, dim=1)
@@ -230,24 +231,3 @@ def beam_search(
             break
     best = scores.argmax(1) + torch.arange(B, device=source.device) * beam
     return [[int(w) for w in row if w not in (BOS, EOS, PAD)] for row in words[best].tolist()]
-
-
-def _step(
-    model: Translator,
-    word: Int[Tensor, "N 1"],
-    state: tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]],
-    hidden: Float[Tensor, "N L D"],
-    mask: Bool[Tensor, "N L"],
-) -> tuple[Float[Tensor, "N V"], tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]]]:
-    states, state = model.decoder(model.embedding(word), state)
-    context, _ = model.attend(states, hidden, mask)
-    logits = model.read(context, states)[:, 0]
-    logits[:, [PAD, BOS]] = -torch.inf
-    return logits.log_softmax(-1), state
-
-
-def _keep_finished(log_p: Float[Tensor, "N V"], done: Bool[Tensor, " N"]) -> Float[Tensor, "N V"]:
-    """A finished hypothesis continues with padding only, at no cost."""
-    log_p[done] = -torch.inf
-    log_p[done, PAD] = 0.0
-    return log_p
