@@ -4,8 +4,8 @@ import torch
 from torch.testing import assert_close
 
 from heedful.attribution.attention_maps import read_attention
+from heedful.attribution.importance import d_y_h, hide_pieces
 from heedful.attribution.interface import ModelParts, Output, Passage, States, Subject
-from heedful.attribution.leave_one_out import d_y_h, hide_pieces
 from heedful.attribution.modules import ModuleNetwork, OpenNetwork
 from heedful.models.attention import sparsemax
 from tests.audits.constructed import in_pieces, passages, pooled, stacked

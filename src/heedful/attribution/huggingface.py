@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.attribution.huggingface_text import TokenReader, load, longest_input
-from heedful.attribution.interface import Change, ModelParts, Output, Passage, Query
+from heedful.attribution.interface import Before, Change, Embedded, ModelParts, Output, Passage, Pieces, Query
 from heedful.attribution.taps import Attention, Taps, find_taps
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import evaluation_mode
@@ -31,11 +31,7 @@ class OpenedModel:
     layers: int
     heads: int
     taps: Taps | None = None
-
-    @property
-    def parts(self) -> ModelParts | None:
-        """None: the model can only be run as a whole."""
-        return None
+    parts: ClassVar[ModelParts | None] = None  # the model can only be run as a whole
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -213,15 +209,13 @@ def open_classifier(
 class HuggingFaceClassifier(OpenedModel):
     """A `Network` with a probability for every label; hidden[l] is the input of layer l."""
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+    def embed(self, pieces: Pieces) -> Embedded:
         """The word embeddings, without position information."""
         table = self.model.get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device))
         return embedded
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; differentiable. A classifier does not use `before`."""
         returned = self.call({"inputs_embeds": embedded}, change)
         attention = attention_of(self.model, returned.attentions, embedded.shape[1])
@@ -374,15 +368,13 @@ class HuggingFaceTranslator(OpenedModel):
     start: int = 0
     scale: float = 1.0
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+    def embed(self, pieces: Pieces) -> Embedded:
         """The source's word embeddings, without position information."""
         table = self.model.get_encoder().get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device)) * self.scale
         return embedded
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B sources of one length; differentiable. before: the output so far; by default `start` alone."""
         if before is None:
             before = torch.full((len(embedded), 1), self.start)

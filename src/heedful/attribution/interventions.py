@@ -156,12 +156,11 @@ def _search(
 
 
 def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
-    belongs = torch.zeros(*batch.pieces.shape, max(len(passage.words) for passage in batch.passages))
+    belongs = np.zeros((*batch.pieces.shape, max(len(passage.words) for passage in batch.passages)))
     for b, passage in enumerate(batch.passages):
-        explained = passage.explained(include_special=include_special)
-        for piece, word in enumerate(passage.word):
-            belongs[b, piece, word] = float(explained[word])
-    to_words = belongs.double().to(batch.pieces.device)
+        word = np.array(passage.word)
+        belongs[b, np.arange(len(word)), word] = passage.explained(include_special=include_special)[word]
+    to_words = torch.from_numpy(belongs).to(batch.pieces.device)
 
     def map_of(alpha: Tensor) -> Tensor:
         heads = query_rows(alpha, query).double()

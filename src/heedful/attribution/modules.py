@@ -4,10 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.attribution.interface import Change, LSTMLayer, ModelParts, Network, Output, Passage, Query, States
+from heedful.attribution.interface import (
+    Before,
+    Change,
+    Embedded,
+    LSTMLayer,
+    ModelParts,
+    Network,
+    Output,
+    Passage,
+    Query,
+    States,
+)
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project
@@ -55,9 +65,7 @@ class ModuleNetwork:
         self.layers, self.heads, self.can_change = layers, heads, can_change
         self.embed, self._run, self.randomised = embed, run, fresh
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """The result of the function `run`."""
         _refuse_output(before)
         return self._run(embedded, change)
@@ -98,9 +106,7 @@ class OpenNetwork:
         self.embed, self.randomised, self._encode = embed, fresh, parts.encode
         self._encode_again = _EncodingCache(model, parts).encode if cache else parts.encode
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; another attention replaces α, the encoder's states stay the same."""
         assert self.parts is not None
         mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)

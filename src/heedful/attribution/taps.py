@@ -15,12 +15,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from heedful.attribution.interface import Change
+from heedful.attribution.interface import Change, Embedded
 from heedful.errors import DataError
 
 T = TypeVar("T")
 Attention = tuple[Float[Tensor, "B H Q L"], ...]
-Embedded = Float[Tensor, "B L E"]
 States = Float[Tensor, "B L D"]
 SOFTMAX = {F.softmax, torch.softmax, torch.special.softmax, Tensor.softmax}
 THE_INPUT = -1  # the number of states that are the embeddings themselves

@@ -22,7 +22,7 @@ from heedful.attribution.attention_maps import (
     layer_of,
     read_attention,
 )
-from heedful.attribution.gradients import can_integrate, captum_missing
+from heedful.attribution.importance import can_integrate, captum_missing
 from heedful.attribution.interface import Network, Numbers, Passage, Subject
 from heedful.attribution.interventions import (
     adversarial_divergence,

@@ -44,7 +44,7 @@ def agreement(
     """
     first, second = paired(u, v, mask)
     _check_percent(percent)
-    top = _first_maximum(first)
+    top = first_maximum(first)
     chosen = second.values[top]
     starts = first.offsets[:-1]
     higher = np.add.reduceat(second.values > np.repeat(chosen, second.lengths), starts, dtype=np.int64)
@@ -101,7 +101,7 @@ def shuffled_agreement(
             raise DataError(f"{name} has shape {np.shape(given)} for {rows} rows; it must hold one value for each")
     place = np.zeros(rows, dtype=np.int64) if position is None else np.asarray(position, dtype=np.int64)
     owner = np.arange(rows) if text is None else np.unique(np.asarray(text), return_inverse=True)[1]
-    top = _first_maximum(first) - first.offsets[:-1]
+    top = first_maximum(first) - first.offsets[:-1]
     result = np.full(rows, np.nan)
     key = np.stack([first.lengths, place])
     order = np.lexsort(key[::-1])
@@ -248,8 +248,12 @@ def _in_top(block: NDArray[np.floating], percent: int) -> NDArray[np.bool_]:
     return block >= threshold[:, None]
 
 
-def _first_maximum(rows: Ragged) -> NDArray[np.int64]:
-    """Index into `rows.values` of the first maximum of each row."""
+def first_maximum(rows: Ragged) -> NDArray[np.int64]:
+    """Index into `rows.values` of the first maximum of each row; rows with a NaN have none.
+
+    >>> first_maximum(Ragged.of([[1.0, 3.0, 3.0], [2.0]]))
+    array([1, 3])
+    """
     highest = np.maximum.reduceat(rows.values, rows.offsets[:-1])
     at = np.flatnonzero(rows.values == np.repeat(highest, rows.lengths))
     _, first = np.unique(rows.row_of[at], return_index=True)

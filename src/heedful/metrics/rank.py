@@ -3,13 +3,13 @@
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Literal, ParamSpec, TypeVar, overload
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heedful.data.ragged import Ragged, as_ragged, paired
+from heedful.data.ragged import as_ragged, offsets_of, paired
 from heedful.metrics.agreement import Rows
 
 P = ParamSpec("P")
@@ -44,8 +44,10 @@ def kendall_tau_b(
     """
     first, second = paired(u, v, mask)
     x, y, offsets = first.values, second.values, first.offsets
-    if support:
-        x, y, offsets = _on_support(first, second)
+    if support:  # rows can be empty then
+        keep = x != 0
+        offsets = offsets_of(np.add.reduceat(keep, offsets[:-1], dtype=np.int64))
+        x, y = x[keep], y[keep]
     tau = np.empty(len(first), dtype=np.float64)
     _tau_rows(np.ascontiguousarray(x, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64), offsets, tau)
     return (tau, int(np.isnan(tau).sum())) if return_undefined else tau
@@ -75,13 +77,6 @@ def kendall_ceiling(u: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.flo
     ceiling = np.full(len(rows), np.nan)
     np.sqrt((pairs - tied) / np.maximum(pairs, 1), out=ceiling, where=tied < pairs)
     return ceiling
-
-
-def _on_support(u: Ragged, v: Ragged) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Values where u is not 0, with the offsets of rows that can now be empty."""
-    keep = u.values != 0
-    lengths = np.add.reduceat(keep, u.offsets[:-1], dtype=np.int64)
-    return u.values[keep], v.values[keep], np.concatenate([[0], np.cumsum(lengths)])
 
 
 def compiled(kernel: Callable[P, R]) -> Callable[P, R]:

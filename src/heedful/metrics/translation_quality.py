@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from heedful.data.ragged import Ragged
 from heedful.errors import DataError
+from heedful.metrics.agreement import first_maximum
 from heedful.metrics.statistics import Estimate, bootstrap_ratio
 
 Link = tuple[int, int]
@@ -110,12 +111,10 @@ def links_from_attention(
         raise DataError(f"{len(alpha)} rows of attention, but {int(lengths.sum())} target words")
     if len(alpha) == 0:
         return [frozenset() for _ in lengths]
-    highest = np.maximum.reduceat(alpha.values, alpha.offsets[:-1])
-    at = np.flatnonzero(alpha.values == np.repeat(highest, alpha.lengths))
-    rows, first = np.unique(alpha.row_of[at], return_index=True)
-    if len(rows) != len(alpha):
+    tops = first_maximum(alpha)
+    if len(tops) != len(alpha):
         raise DataError("the attention has NaN; every row needs a highest value")
-    best = (at[first] - alpha.offsets[:-1]).tolist()
+    best = (tops - alpha.offsets[:-1]).tolist()
     ends = np.cumsum(lengths)
     return [
         frozenset((best[r], r - start) for r in range(start, end))
