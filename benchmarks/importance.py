@@ -13,9 +13,8 @@ from benchmarks.case import Case, Point
 from captum.attr import FeatureAblation
 from torch import Tensor
 
-from heedful.attribution.gradients import g_h_x, gradients, integrated_gradients
+from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, gradients, integrated_gradients
 from heedful.attribution.interface import Passage, Subject
-from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig
 from heedful.models.classifier import AttentionClassifier

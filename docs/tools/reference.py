@@ -27,7 +27,7 @@ def write(folder):
     _save(folder / "api.md", INTRODUCTION["api"], parts)
     for folder_name in ("metrics", "theory"):
         modules = sorted(path.stem for path in (SOURCE / folder_name).glob("*.py") if path.stem != "__init__")
-        parts = [_module(f"heedful.{folder_name}.{name}") for name in modules if name != "numba_kernels"]
+        parts = [_module(f"heedful.{folder_name}.{name}") for name in modules]
         _save(folder / f"{folder_name}.md", INTRODUCTION[folder_name], parts)
 
 

@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from heedful.attribution.attention_maps import normalised, shares
-from heedful.attribution.gradients import g_h_x, gradients
+from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, gradients
 from heedful.attribution.interface import ModelParts, Passage, States, Subject
-from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.attribution.modules import OpenNetwork
 from heedful.models.adversary import probabilities
 

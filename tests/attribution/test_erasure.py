@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from heedful.attribution.importance import d_y_x
 from heedful.attribution.interventions import average_random_orders, erasures, random_orders
-from heedful.attribution.leave_one_out import d_y_x
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
 
-from heedful.attribution.gradients import (
+from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
+from heedful.attribution.importance import (
     can_integrate,
     captum_missing,
     hidden_integrated_gradients,
     integrated_gradients,
 )
-from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
 from heedful.attribution.interface import Subject, target_probability
 from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig

@@ -103,4 +103,4 @@ def test_an_empty_text_is_an_error():
 
 def test_a_network_that_cannot_be_changed_is_an_error():
     with pytest.raises(DataError, match="needs a network whose attention can be replaced"):
-        pooled(can_change=False).with_attention(passages(1), lambda batch: lambda layer, alpha: alpha)
+        pooled(can_change=False).with_attention(passages(1), lambda batch, layer, alpha: alpha)

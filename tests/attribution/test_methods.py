@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from heedful.attribution.gradients import gradient_of, gradients, integrated_gradients
+from heedful.attribution.importance import gradient_of, gradients, integrated_gradients
 from heedful.attribution.interface import ModelParts, Output, Subject
 from heedful.attribution.modules import ModuleNetwork, OpenNetwork
 from heedful.errors import DataError, MissingExtraError

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.attribution import lstm_fast_path
-from heedful.attribution.gradients import gradients
+from heedful.attribution.importance import gradients
 from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import classifier_network, translator_network
 from heedful.config import ModelConfig, TranslatorConfig

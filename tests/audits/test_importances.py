@@ -13,7 +13,7 @@ from heedful.attribution.attention_maps import (
     INTEGRATED,
     PRODUCT,
 )
-from heedful.attribution.leave_one_out import d_y_x
+from heedful.attribution.importance import d_y_x
 from heedful.audits.scores import importances
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 

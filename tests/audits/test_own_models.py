@@ -23,10 +23,10 @@ from tests.conftest import restamp
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, resamples=20, sample=6)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_classifier_reads_as_it_does_itself_and_importance_is_the_same_in_padded_batches(classes):
+@pytest.mark.parametrize(("classes", "projection"), [(2, "softmax"), (3, "softmax"), (2, "sparsemax")])
+def test_a_classifier_reads_as_it_does_itself_and_importance_is_the_same_in_padded_batches(classes, projection):
     torch.manual_seed(0)
-    config = ModelConfig(embedding=5, hidden=3, scorer_hidden=7, dropout=0.3)
+    config = ModelConfig(embedding=5, hidden=3, scorer_hidden=7, dropout=0.3, projection=projection)
     model = AttentionClassifier(config, vocabulary=40, classes=classes).double().eval()
     subject = Subject(classifier_network(model), replace(READER, labels=tuple("abc"[:classes])))
     some = subject.with_targets(passages(4))

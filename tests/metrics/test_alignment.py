@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.data.parallel import read_alignments
 from heedful.data.ragged import Ragged
 from heedful.errors import DataError
-from heedful.metrics.alignment import (
+from heedful.metrics.translation_quality import (
     alignment_scores,
     attention_between_words,
     chance_aer,

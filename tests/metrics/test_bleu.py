@@ -1,7 +1,7 @@
 import pytest
 
 from heedful.errors import DataError
-from heedful.metrics.bleu import corpus_bleu
+from heedful.metrics.translation_quality import corpus_bleu
 
 
 @pytest.mark.parametrize(("translations", "references"), [(["a dog"], []), ([], []), ([], ["a dog"])])

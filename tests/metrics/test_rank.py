@@ -1,3 +1,4 @@
+import numba
 import numpy as np
 import pytest
 import torch
@@ -7,6 +8,7 @@ from scipy import stats
 
 from heedful.data.ragged import Ragged
 from heedful.errors import DataError
+from heedful.metrics import rank
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 
 
@@ -124,3 +126,29 @@ def test_ceiling_of_many_rows():
 def test_refuses_nan():
     with pytest.raises(DataError, match="u is NaN in row 0"):
         kendall_tau_b([np.nan, 1.0], [1.0, 2.0])
+
+
+def total(x):
+    t = 0.0
+    for i in range(len(x)):
+        t += x[i]
+    return t
+
+
+def test_nan_and_infinity_keep_their_meaning():
+    fast = rank.compiled(total)
+    assert np.isnan(fast(np.array([1.0, np.nan])))
+    assert fast(np.array([1.0, np.inf])) == np.inf
+    assert fast(np.arange(1000.0)) == pytest.approx(499_500)
+
+
+def test_a_disk_that_cannot_be_written_to(monkeypatch):
+    njit = numba.njit
+
+    def refuse(*args, **options):
+        if options.get("cache") is not None:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*args, **options)
+
+    monkeypatch.setattr(rank.numba, "njit", refuse)
+    assert rank.compiled(total)(np.ones(3)) == 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from heedful.errors import DataError
-from heedful.metrics.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
+from heedful.metrics.agreement import contextualised_agreement, contextualised_estimate, maximum_over_steps
 
 TABLES = arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 8)), elements=st.integers(0, 3).map(float))
 

@@ -12,7 +12,7 @@ from heedful.data.ragged import as_ids
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.synthetic.tasks import generated_pairs
 from heedful.errors import DataError
-from heedful.metrics.alignment import alignment_scores, chance_aer, links_from_attention
+from heedful.metrics.translation_quality import alignment_scores, chance_aer, links_from_attention
 from heedful.models.lexicon import MOST, Tally, count_table, ibm_model_1, table_cells, table_of, translation_table
 
 sentences = st.lists(st.integers(0, 6), min_size=1, max_size=5)

@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 
 from heedful.data.batching import collate
 from heedful.data.vocabulary import EncodedSplit
-from heedful.models.proxy import BagOfWordsProxy, logistic_probe, relative_counts
+from heedful.models.classifier import BagOfWordsProxy, logistic_probe, relative_counts
 
 
 def two_words(n: int = 40, classes: int = 2) -> EncodedSplit:

@@ -8,7 +8,7 @@ import pytest
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import Subwords, train_subwords
 from heedful.metrics.agreement import agreement
-from heedful.metrics.alignment import alignment_scores, links_from_attention
+from heedful.metrics.translation_quality import alignment_scores, links_from_attention
 from heedful.reports.examples import spelling
 from heedful.reports.study_payload import study_payload
 from heedful.studies import page_data

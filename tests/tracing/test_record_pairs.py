@@ -8,9 +8,8 @@ from heedful.data.batching import collate
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS
-from heedful.models.classifier import log_odds
+from heedful.models.classifier import BagOfWordsProxy, log_odds
 from heedful.models.lexicon import count_table
-from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator
 from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 from heedful.tracing.store import Trace, write_step

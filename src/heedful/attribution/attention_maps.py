@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Query, Subject, numbers
-from heedful.data.ragged import Ragged
+from heedful.data.ragged import Ragged, offsets_of
 from heedful.errors import DataError
 
 MEAN, ROLLOUT = "mean", "rollout"
@@ -152,7 +152,7 @@ def normalised(values: Numbers, lengths: NDArray[np.int64]) -> Importance:
     >>> normalised(np.array([1.0, 3.0, 0.0, 0.0]), np.array([2, 2])).values
     array([0.25, 0.75, 0.5 , 0.5 ])
     """
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offsets = offsets_of(lengths)
     tops = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else np.empty(0)
     if not np.isfinite(tops).all():
         raise DataError(f"row {int(np.argmax(~np.isfinite(tops)))} has a gradient that is not a finite number")

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.attribution.huggingface_text import TokenReader, load, longest_input
-from heedful.attribution.interface import Change, ModelParts, Output, Passage, Query
+from heedful.attribution.interface import Before, Change, Embedded, ModelParts, Output, Passage, Pieces, Query
 from heedful.attribution.taps import Attention, Taps, find_taps
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import evaluation_mode
@@ -31,11 +31,7 @@ class OpenedModel:
     layers: int
     heads: int
     taps: Taps | None = None
-
-    @property
-    def parts(self) -> ModelParts | None:
-        """None: the model can only be run as a whole."""
-        return None
+    parts: ClassVar[ModelParts | None] = None  # the model can only be run as a whole
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -55,8 +51,8 @@ class OpenedModel:
             raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
         return self.taps.run(lambda: call(self.model, inputs), change)
 
-    def fresh(self, seed: int) -> Any:
-        """The model's architecture with new random parameters; None if its class needs more than a config."""
+    def randomised(self, seed: int) -> Any:
+        """The same architecture with new random parameters; None if its class needs more than a config."""
         first = next(self.model.parameters())
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -64,7 +60,7 @@ class OpenedModel:
                 fresh = type(self.model)(copy.deepcopy(self.model.config))
             except TypeError:
                 return None
-        return fresh.to(first.device, first.dtype).eval().requires_grad_(False)
+        return replace(self, model=fresh.to(first.device, first.dtype).eval().requires_grad_(False))
 
 
 def call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
@@ -213,15 +209,13 @@ def open_classifier(
 class HuggingFaceClassifier(OpenedModel):
     """A `Network` with a probability for every label; hidden[l] is the input of layer l."""
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+    def embed(self, pieces: Pieces) -> Embedded:
         """The word embeddings, without position information."""
         table = self.model.get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device))
         return embedded
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; differentiable. A classifier does not use `before`."""
         returned = self.call({"inputs_embeds": embedded}, change)
         attention = attention_of(self.model, returned.attentions, embedded.shape[1])
@@ -229,11 +223,6 @@ class HuggingFaceClassifier(OpenedModel):
         if len(hidden) < len(attention):
             raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
         return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]))
-
-    def randomised(self, seed: int) -> "HuggingFaceClassifier | None":
-        """The same architecture with new random parameters; None if its class needs more than a config."""
-        fresh = self.fresh(seed)
-        return None if fresh is None else replace(self, model=fresh)
 
 
 @torch.no_grad()
@@ -379,15 +368,13 @@ class HuggingFaceTranslator(OpenedModel):
     start: int = 0
     scale: float = 1.0
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+    def embed(self, pieces: Pieces) -> Embedded:
         """The source's word embeddings, without position information."""
         table = self.model.get_encoder().get_input_embeddings()
         embedded: Tensor = table(pieces.to(table.weight.device)) * self.scale
         return embedded
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B sources of one length; differentiable. before: the output so far; by default `start` alone."""
         if before is None:
             before = torch.full((len(embedded), 1), self.start)
@@ -395,11 +382,6 @@ class HuggingFaceTranslator(OpenedModel):
         returned = self.call(inputs, change)
         attention = attention_of(self.model, returned.cross_attentions, embedded.shape[1])
         return Output(_next_probabilities(returned), attention, (returned.encoder_last_hidden_state,) * len(attention))
-
-    def randomised(self, seed: int) -> "HuggingFaceTranslator | None":
-        """The same architecture with new random parameters; None if its class needs more than a config."""
-        fresh = self.fresh(seed)
-        return None if fresh is None else replace(self, model=fresh)
 
     @torch.no_grad()
     def translate(self, pieces: Sequence[int], max_pieces: int) -> tuple[int, ...]:

@@ -2,12 +2,11 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -36,19 +35,15 @@ class Kind:
     data: str
 
 
-KINDS: Mapping[Task, Kind] = MappingProxyType(
-    {
-        "classifier": Kind(
-            "AutoModelForSequenceClassification",
-            "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
-            "classification head",
-            "texts with labels",
-        ),
-        "translator": Kind(
-            "AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"
-        ),
-    }
-)
+KINDS: dict[Task, Kind] = {
+    "classifier": Kind(
+        "AutoModelForSequenceClassification",
+        "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+        "classification head",
+        "texts with labels",
+    ),
+    "translator": Kind("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"),
+}
 
 
 def load(
@@ -256,10 +251,8 @@ class TokenReader:
             own = [spans[i] for i in part if visible[i]]
             return text[min(own)[0] : max(end for _, end in own)].strip() if own else "".join(names[i] for i in part)
 
-        word = _grouped(special, begins, visible)
-        words = tuple(map(shown, _members(word)))
         cut = len(full["input_ids"]) - len(used["input_ids"])
-        return _passage(number, words, special, used["input_ids"], word, cut)
+        return _passage(number, shown, special, used["input_ids"], _grouped(special, begins, visible), cut)
 
     def _from_marks(self, number: int, text: str) -> Passage:
         names = self.tokenizer.tokenize(text)
@@ -271,10 +264,11 @@ class TokenReader:
         after = len(every) - before - len(pieces)
         added = self.tokenizer.convert_ids_to_tokens(every[:before] + every[len(every) - after :])
         special = [True] * before + [False] * len(pieces) + [True] * after
-        made = self._by_marks(number, [*added[:before], *kept, *added[before:]], every, special)
-        return _passage(number, made.words, special, every, made.word, cut)
+        return self._by_marks(number, [*added[:before], *kept, *added[before:]], every, special, cut)
 
-    def _by_marks(self, number: int, names: Sequence[str], pieces: Sequence[int], special: Sequence[bool]) -> Passage:
+    def _by_marks(
+        self, number: int, names: Sequence[str], pieces: Sequence[int], special: Sequence[bool], cut: int = 0
+    ) -> Passage:
         def shown(part: Sequence[int]) -> str:
             tokens = [names[i] for i in part]
             written: str = "" if special[part[0]] else self.tokenizer.convert_tokens_to_string(tokens)
@@ -282,7 +276,7 @@ class TokenReader:
 
         visible = [name != self._mark for name in names]
         word = _grouped(special, lambda i: self._begins(names[i - 1], names[i]), visible)
-        return _passage(number, tuple(map(shown, _members(word))), special, pieces, word, 0)
+        return _passage(number, shown, special, pieces, word, cut)
 
     def _begins(self, previous: str, piece: str) -> bool:
         match self._mark:
@@ -332,18 +326,20 @@ def _visible_ahead(special: Sequence[bool], visible: Sequence[bool]) -> list[boo
     return rest[::-1]
 
 
-def _members(word: Sequence[int]) -> list[list[int]]:
+def _passage(
+    number: int,
+    shown: Callable[[Sequence[int]], str],
+    special: Sequence[bool],
+    pieces: Sequence[int],
+    word: Sequence[int],
+    cut: int,
+) -> Passage:
+    """shown: a word as a reader sees it, from the numbers of its pieces."""
     members: list[list[int]] = [[] for _ in set(word)]
     for i, w in enumerate(word):
         members[w].append(i)
-    return members
-
-
-def _passage(
-    number: int, words: tuple[str, ...], special: Sequence[bool], pieces: Sequence[int], word: Sequence[int], cut: int
-) -> Passage:
-    marked = tuple(special[part[0]] for part in _members(word))
-    return Passage(number, words, marked, tuple(pieces), tuple(word), cut=cut)
+    marked = tuple(special[part[0]] for part in members)
+    return Passage(number, tuple(map(shown, members)), marked, tuple(pieces), tuple(word), cut=cut)
 
 
 def _refuse_blank(number: int, text: str) -> None:

@@ -7,6 +7,7 @@ found, and a batch gives the same numbers as its passages one by one.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
@@ -21,6 +22,9 @@ from heedful.models.training import evaluation_mode
 
 T = TypeVar("T")
 Query = Literal["first", "last", "mean", "only"]
+Pieces = Int[Tensor, "B L"]
+Embedded = Float[Tensor, "B L E"]
+Before = Int[Tensor, "B T"] | None  # the output pieces so far
 Change = Callable[[int, Tensor], Tensor]  # (layer, α (B, H, Q, L)) → the α to use in its place
 Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
@@ -72,12 +76,10 @@ class Network(Protocol):
     def parts(self) -> "ModelParts | None":
         """The steps of `run` as separate functions; None of a model that can only be run as a whole."""
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+    def embed(self, pieces: Pieces) -> Embedded:
         """Embeddings that `run` takes, without position information."""
 
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; differentiable. before: of an encoder–decoder, the output pieces so far."""
 
     def randomised(self, seed: int) -> "Network | None":
@@ -222,24 +224,18 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class PassageBatch:
-    """Passages that are run together, padded on the right.
+    """Passages that are run together, padded on the right. targets: the output that each passage explains."""
 
-    places: their positions among all passages that were given. targets: the output that each passage explains.
-    """
-
-    places: tuple[int, ...]
     passages: tuple[Passage, ...]
-    pieces: Int[Tensor, "B L"]
+    pieces: Pieces
     mask: Bool[Tensor, "B L"]
-    before: Int[Tensor, "B T"] | None
+    before: Before
     targets: Int[Tensor, " B"]
 
     def take(self, rows: Int[Tensor, " R"]) -> "PassageBatch":
         """The rows at these indices, repeated as the indices are."""
-        index = rows.tolist()
         return PassageBatch(
-            tuple(self.places[i] for i in index),
-            tuple(self.passages[i] for i in index),
+            tuple(self.passages[i] for i in rows.tolist()),
             self.pieces[rows],
             self.mask[rows],
             None if self.before is None else self.before[rows],
@@ -250,6 +246,9 @@ class PassageBatch:
         """Values of pieces (B, …, L) of each passage, summed into its words."""
         rows = zip(self.passages, numbers(values), strict=True)
         return [passage.words_of(row[..., : len(passage.pieces)]) for passage, row in rows]
+
+
+BatchChange = Callable[[PassageBatch, int, Tensor], Tensor]  # a `Change` that depends on the passages
 
 
 class Subject:
@@ -278,8 +277,8 @@ class Subject:
     def with_targets(self, passages: Sequence[Passage]) -> tuple[Passage, ...]:
         """The same passages; those without a target get the model's prediction as theirs."""
         open_ = [i for i, passage in enumerate(passages) if passage.target < 0]
-        predicted = self.map([passages[i] for i in open_], lambda batch: _highest(self.run(batch).probabilities))
-        target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, predicted, strict=True))
+        best = self.map([passages[i] for i in open_], lambda batch: self.run(batch).probabilities.argmax(1).tolist())
+        target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, best, strict=True))
         return tuple(
             replace(passage, target=target[i], output=passage.output or self.output_name(target[i]))
             for i, passage in enumerate(passages)
@@ -302,12 +301,12 @@ class Subject:
         )
         return result
 
-    def with_attention(
-        self, passages: Sequence[Passage], changed: Callable[[PassageBatch], Change]
-    ) -> Float[Numbers, "B K"]:
+    def with_attention(self, passages: Sequence[Passage], change: BatchChange) -> Float[Numbers, "B K"]:
         """Probabilities when the model uses another attention than its own."""
         self.require_change("replacing attention")
-        return np.stack(self.map(passages, lambda batch: numbers(self.run(batch, change=changed(batch)).probabilities)))
+        return np.stack(
+            self.map(passages, lambda batch: numbers(self.run(batch, change=partial(change, batch)).probabilities))
+        )
 
     def require_change(self, purpose: str) -> None:
         """Refuse what needs to replace the attention of a network that does not allow it."""
@@ -357,7 +356,7 @@ class Subject:
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
             for places in batches(passages, fits):
-                batch = self._batch(passages, places)
+                batch = self._batch([passages[i] for i in places])
                 results.update(zip(places, function(batch), strict=True))
         return [results[i] for i in range(len(passages))]
 
@@ -384,17 +383,16 @@ class Subject:
                 batch.append(i)
             yield batch
 
-    def _batch(self, passages: Sequence[Passage], places: Sequence[int]) -> PassageBatch:
-        some = tuple(passages[i] for i in places)
-        lengths = [len(passage.pieces) for passage in some]
+    def _batch(self, passages: Sequence[Passage]) -> PassageBatch:
+        lengths = [len(passage.pieces) for passage in passages]
         if 0 in lengths:
-            raise DataError(f"text {some[lengths.index(0)].text} is empty; there is nothing to read")
+            raise DataError(f"text {passages[lengths.index(0)].text} is empty; there is nothing to read")
         L, device = max(lengths), self.device
-        pieces = torch.tensor([passage.pieces + (0,) * (L - len(passage.pieces)) for passage in some], device=device)
+        padded = [passage.pieces + (0,) * (L - len(passage.pieces)) for passage in passages]
         mask = torch.arange(L, device=device) < torch.tensor(lengths, device=device)[:, None]
-        before = torch.tensor([passage.before for passage in some], device=device) if some[0].before else None
-        targets = torch.tensor([passage.target for passage in some], device=device)
-        return PassageBatch(tuple(places), some, pieces, mask, before, targets)
+        before = torch.tensor([passage.before for passage in passages], device=device) if passages[0].before else None
+        targets = torch.tensor([passage.target for passage in passages], device=device)
+        return PassageBatch(tuple(passages), torch.tensor(padded, device=device), mask, before, targets)
 
 
 def within(limit: int) -> Callable[[int], int]:
@@ -425,8 +423,3 @@ def numbers(tensor: Tensor) -> Numbers:
     """A tensor as an array of doubles."""
     array: Numbers = tensor.detach().double().cpu().numpy()
     return array
-
-
-def _highest(probabilities: Tensor) -> list[int]:
-    predicted: list[int] = probabilities.argmax(1).tolist()
-    return predicted

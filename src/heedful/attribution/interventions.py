@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, layer_name, query_rows
-from heedful.attribution.interface import Change, Keep, Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Query, Subject, numbers
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
 from heedful.models.adversary import jensen_shannon, total_variation
@@ -41,31 +41,24 @@ def prediction_changes(
     return result
 
 
-def permuted(seed: int, layer: int | None = None) -> Callable[[PassageBatch], Change]:
+def permuted(seed: int, layer: int | None = None) -> BatchChange:
     """Each row's non-zero weights in random order; in one layer, or in all.
 
     The order depends on the seed, the passage and the layer, never on the rest of the batch.
     """
 
-    def for_batch(batch: PassageBatch) -> Change:
-        def change(number: int, alpha: Tensor) -> Tensor:
-            if layer not in (None, number):
-                return alpha
-            keys = [passage_rng(passage, seed, number).random(alpha.shape[1:]) for passage in batch.passages]
-            return permute(alpha, torch.from_numpy(np.stack(keys)).to(alpha.device))
+    def change(batch: PassageBatch, number: int, alpha: Tensor) -> Tensor:
+        if layer not in (None, number):
+            return alpha
+        keys = [passage_rng(passage, seed, number).random(alpha.shape[1:]) for passage in batch.passages]
+        return permute(alpha, torch.from_numpy(np.stack(keys)).to(alpha.device))
 
-        return change
-
-    return for_batch
+    return change
 
 
-def uniform(layer: int | None = None) -> Callable[[PassageBatch], Change]:
+def uniform(layer: int | None = None) -> BatchChange:
     """Equal weights wherever a row has any; in one layer, or in all."""
-
-    def for_batch(batch: PassageBatch) -> Change:
-        return lambda number, alpha: equalise(alpha) if layer in (None, number) else alpha
-
-    return for_batch
+    return lambda batch, number, alpha: equalise(alpha) if layer in (None, number) else alpha
 
 
 def permute(alpha: Float[Tensor, "*rows L"], keys: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
@@ -163,12 +156,11 @@ def _search(
 
 
 def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
-    belongs = torch.zeros(*batch.pieces.shape, max(len(passage.words) for passage in batch.passages))
+    belongs = np.zeros((*batch.pieces.shape, max(len(passage.words) for passage in batch.passages)))
     for b, passage in enumerate(batch.passages):
-        explained = passage.explained(include_special=include_special)
-        for piece, word in enumerate(passage.word):
-            belongs[b, piece, word] = float(explained[word])
-    to_words = belongs.double().to(batch.pieces.device)
+        word = np.array(passage.word)
+        belongs[b, np.arange(len(word)), word] = passage.explained(include_special=include_special)[word]
+    to_words = torch.from_numpy(belongs).to(batch.pieces.device)
 
     def map_of(alpha: Tensor) -> Tensor:
         heads = query_rows(alpha, query).double()
@@ -197,7 +189,7 @@ def erasures(
     """
     index = [i for _ in rankings for i in range(len(passages))]
     rows = [row for ranking in rankings.values() for row in ranking]
-    predict = _CachedPredictions(subject, passages, index)
+    predict = _cached_predictions(subject, passages, index)
     flat = np.array([np.ptp(row) == 0 for row in rows])
     result: dict[str, Numbers] = {}
     for measure, function in (("comprehensiveness", comprehensiveness), ("sufficiency", sufficiency)):
@@ -227,24 +219,23 @@ def average_random_orders(values: Mapping[str, Numbers]) -> dict[str, Numbers]:
     return kept | {name: np.mean(rows, axis=0) for name, rows in sorted(several.items())}
 
 
-class _CachedPredictions:
+def _cached_predictions(
+    subject: Subject, passages: Sequence[Passage], index: Sequence[int]
+) -> Callable[[Keep], Numbers]:
     """`predict(keep)` for rows that may belong to the same passage; no text is predicted twice."""
+    plain = [passage.explained() for passage in passages]
+    known: dict[tuple[int, bytes], float] = {}
 
-    def __init__(self, subject: Subject, passages: Sequence[Passage], index: Sequence[int]) -> None:
-        self.subject, self.passages, self.index = subject, passages, index
-        self.known: dict[tuple[int, bytes], float] = {}
+    def predict(keep: Keep) -> Numbers:
+        kept = []
+        for i, row in zip(index, keep, strict=True):
+            words = np.ones(len(plain[i]), dtype=bool)  # special words always stay
+            words[plain[i]] = row[: int(plain[i].sum())]
+            kept.append(words)
+        keys = [(i, words.tobytes()) for i, words in zip(index, kept, strict=True)]
+        new = {key: words for key, words in zip(keys, kept, strict=True) if key not in known}
+        predicted = subject.predict([passages[i] for i, _ in new], list(new.values()))
+        known.update(zip(new, predicted.tolist(), strict=True))
+        return np.array([known[key] for key in keys])
 
-    def __call__(self, keep: Keep) -> Numbers:
-        kept = [self._all_words(i, row) for i, row in zip(self.index, keep, strict=True)]
-        keys = [(i, words.tobytes()) for i, words in zip(self.index, kept, strict=True)]
-        new = {key: words for key, words in zip(keys, kept, strict=True) if key not in self.known}
-        predicted = self.subject.predict([self.passages[i] for i, _ in new], list(new.values()))
-        self.known |= dict(zip(new, predicted.tolist(), strict=True))
-        return np.array([self.known[key] for key in keys])
-
-    def _all_words(self, i: int, row: Keep) -> Keep:
-        """Which of all words of a passage are kept, given which of those that are not special are."""
-        kept = np.ones(len(self.passages[i].words), dtype=bool)
-        plain = self.passages[i].explained()
-        kept[plain] = row[: int(plain.sum())]
-        return kept
+    return predict

@@ -28,6 +28,7 @@ from heedful.attribution.interface import (
     target_probability,
 )
 from heedful.errors import ConfigError
+from heedful.models.encoders import is_plain
 
 ROWS = 512  # variants that advance together: enough rows for a fast matrix product, few enough to stay in the cache
 CHECK_EVERY = 16  # steps between two checks whether a variant still differs from the full text
@@ -40,10 +41,7 @@ def deletions_at_once(subject: Subject, length: int) -> int:
 
 def deletions(subject: Subject, batch: PassageBatch) -> Float[Tensor, "B L"]:
     """|ŷ − ŷ_{−i}| where token i is deleted; 0 where it is the only one."""
-    parts, layer = _parts(subject)
-    embedded = subject.network.embed(batch.pieces).detach()
-    passes = _passes(layer, embedded, batch.mask)
-    hidden = torch.cat([direction.after[0] for direction in passes], dim=-1).transpose(0, 1).contiguous()
+    parts, layer, passes, hidden = _encoded(subject, batch)
     states = layer.finish(hidden, [direction.last for direction in passes], batch.before)
     full = target_probability(parts.output(states, batch.mask).probabilities, batch)
     B, L, _ = hidden.shape
@@ -68,10 +66,7 @@ def deletions(subject: Subject, batch: PassageBatch) -> Float[Tensor, "B L"]:
 
 def jacobians(subject: Subject, batch: PassageBatch) -> list[Numbers]:
     """‖∂‖h_p‖₂/∂e_i‖₂: a matrix (p, i) for each text."""
-    _, layer = _parts(subject)
-    embedded = subject.network.embed(batch.pieces).detach()
-    passes = _passes(layer, embedded, batch.mask, keep_gates=True)
-    hidden = torch.cat([direction.after[0] for direction in passes], dim=-1).transpose(0, 1).contiguous()
+    _, layer, passes, hidden = _encoded(subject, batch, keep_gates=True)
     hidden.requires_grad_()
     states = layer.finish(hidden, [direction.last for direction in passes], batch.before)
     (start,) = torch.autograd.grad(torch.linalg.vector_norm(states.hidden, dim=-1).sum(), hidden)
@@ -87,20 +82,21 @@ def jacobians(subject: Subject, batch: PassageBatch) -> list[Numbers]:
     return results
 
 
-def _parts(subject: Subject) -> tuple[ModelParts, LSTMLayer]:
-    parts = subject.parts
+def _encoded(
+    subject: Subject, batch: PassageBatch, *, keep_gates: bool = False
+) -> tuple[ModelParts, LSTMLayer, "list[Pass]", Float[Tensor, "B L D"]]:
+    """The model's parts and its LSTM layer, one pass for each direction, and their states side by side."""
+    parts, embedded = subject.parts, subject.network.embed(batch.pieces).detach()
     assert parts is not None
     assert parts.lstm is not None
-    return parts, parts.lstm
-
-
-def _passes(layer: LSTMLayer, embedded: Tensor, mask: Tensor, *, keep_gates: bool = False) -> "list[Pass]":
-    directions = [(layer.forward, False), (layer.backward, True)]
-    return [
-        run(lstm, embedded, mask, reverse=reverse, keep_gates=keep_gates)
+    directions = [(parts.lstm.forward, False), (parts.lstm.backward, True)]
+    passes = [
+        run(lstm, embedded, batch.mask, reverse=reverse, keep_gates=keep_gates)
         for lstm, reverse in directions
         if lstm is not None
     ]
+    hidden = torch.cat([direction.after[0] for direction in passes], dim=-1).transpose(0, 1).contiguous()
+    return parts, parts.lstm, passes, hidden
 
 
 @dataclass(frozen=True)
@@ -119,15 +115,6 @@ class Pass:
     last: tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]
     mask: Bool[Tensor, "L B"]
     gates: Float[Tensor, "L B G"] | None = None
-
-
-def is_plain(lstm: nn.LSTM) -> bool:
-    """Whether this is one layer, one direction, without projection: the only kind supported here.
-
-    >>> is_plain(nn.LSTM(3, 5)), is_plain(nn.LSTM(3, 5, bidirectional=True))
-    (True, False)
-    """
-    return lstm.num_layers == 1 and not lstm.bidirectional and lstm.proj_size == 0
 
 
 @torch.no_grad()
@@ -230,7 +217,7 @@ def _adjoints(
     """
     assert direction.gates is not None
     (L, B, H), P = direction.before[0].shape, end - first
-    to_input, to_state = _weight(direction.lstm, "weight_ih_l0"), _weight(direction.lstm, "weight_hh_l0")
+    to_input, to_state = (weight.detach() for weight in direction.lstm.all_weights[0][:2])
     i_, f, g, o = direction.gates.chunk(4, dim=-1)
     tanh = torch.tanh(direction.after[1])
     # The gates' adjoints are those of c and h times these; part of h's goes through c.
@@ -275,16 +262,11 @@ def _input_gates(lstm: nn.LSTM, embedded: Tensor) -> tuple[Tensor, Tensor]:
     H = lstm.hidden_size
     scale = embedded.new_ones(4 * H)
     scale[2 * H : 3 * H] = 2
-    inputs = embedded.transpose(0, 1) @ _weight(lstm, "weight_ih_l0").t()
+    W_ih, W_hh, *biases = (weight.detach() for weight in lstm.all_weights[0])
+    inputs = embedded.transpose(0, 1) @ W_ih.t()
     if lstm.bias:
-        inputs += _weight(lstm, "bias_ih_l0") + _weight(lstm, "bias_hh_l0")
-    return inputs.mul_(scale), (_weight(lstm, "weight_hh_l0").t() * scale).contiguous()
-
-
-def _weight(lstm: nn.LSTM, name: str) -> Tensor:
-    weight = getattr(lstm, name)
-    assert isinstance(weight, Tensor)
-    return weight.detach()
+        inputs += biases[0] + biases[1]
+    return inputs.mul_(scale), (W_hh.t() * scale).contiguous()
 
 
 def _step(

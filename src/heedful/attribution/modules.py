@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.attribution.interface import (
+    Before,
     Change,
+    Embedded,
     LSTMLayer,
     ModelParts,
     Network,
@@ -62,22 +63,12 @@ class ModuleNetwork:
             raise ConfigError(f"the network has {layers} layers of {heads} heads; it needs at least one of each")
         self.modules, self.query = tuple(modules), query
         self.layers, self.heads, self.can_change = layers, heads, can_change
-        self._embed, self._run, self._fresh = embed, run, fresh
+        self.embed, self._run, self.randomised = embed, run, fresh
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The result of the function `embed`."""
-        return self._embed(pieces)
-
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """The result of the function `run`."""
         _refuse_output(before)
         return self._run(embedded, change)
-
-    def randomised(self, seed: int) -> "Network | None":
-        """The result of the function `fresh`."""
-        return self._fresh(seed)
 
 
 class OpenNetwork:
@@ -112,25 +103,15 @@ class OpenNetwork:
         self.modules: tuple[nn.Module, ...] = (model,)
         self.parts: ModelParts | None = parts
         self.heads, self.query = heads, query
-        self._embed, self._fresh, self._encode = embed, fresh, parts.encode
+        self.embed, self.randomised, self._encode = embed, fresh, parts.encode
         self._encode_again = _EncodingCache(model, parts).encode if cache else parts.encode
 
-    def embed(self, pieces: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The result of the function `embed`."""
-        return self._embed(pieces)
-
-    def run(
-        self, embedded: Float[Tensor, "B L E"], before: Int[Tensor, "B T"] | None = None, change: Change | None = None
-    ) -> Output:
+    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; another attention replaces α, the encoder's states stay the same."""
         assert self.parts is not None
         mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         encode = self._encode if change is None else self._encode_again
         return self.parts.output(encode(embedded, mask, before), mask, change)
-
-    def randomised(self, seed: int) -> "Network | None":
-        """The result of the function `fresh`."""
-        return self._fresh(seed)
 
 
 def classifier_network(model: AttentionClassifier) -> OpenNetwork:

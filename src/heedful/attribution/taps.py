@@ -1,12 +1,13 @@
 """Interception of attention and hidden states in any architecture, by a `TorchFunctionMode`.
 
-Every softmax with four axes can be recorded and replaced. Nothing is patched: the mode ends with its `with` block.
-`find_taps` finds which softmax belongs to which layer by comparing them with the attention that a model returns.
+The results of torch functions can be recorded and replaced: softmaxes with four axes, which may be attention, and
+results with three axes, which may be hidden states. Nothing is patched: the mode ends with its `with` block. Which
+result is which is found by comparing them with the attention, or the states, that a model returns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -14,23 +15,35 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from heedful.attribution.interface import Change
+from heedful.attribution.interface import Change, Embedded
 from heedful.errors import DataError
 
+T = TypeVar("T")
 Attention = tuple[Float[Tensor, "B H Q L"], ...]
+States = Float[Tensor, "B L D"]
 SOFTMAX = {F.softmax, torch.softmax, torch.special.softmax, Tensor.softmax}
+THE_INPUT = -1  # the number of states that are the embeddings themselves
 
 
-class Results(TorchFunctionMode):
-    """While entered, the result of every torch function is replaced by what `replace` makes of it.
+class Tap(TorchFunctionMode):
+    """While entered, the k-th softmax with four axes is replaced by `change(k, α)`; `count` counts them.
 
-    change: the replacement of some results, by their number; `count` counts those results.
+    kind: "states" for results with three axes in place of softmaxes; a function may return several in a tuple.
+
+    >>> scores = torch.zeros(1, 1, 2, 4)
+    >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
+    ...     F.softmax(scores, dim=-1)[0, 0, 1], torch.ones(3).softmax(0).ndim, tap.count
+    (tensor([0., 1., 0., 0.]), 1, 1)
+    >>> with Tap(lambda k, result: 0 * result, "states") as tap:
+    ...     (torch.ones(1, 2, 3) + 1).sum().item(), tap.count
+    (0.0, 2)
     """
 
-    def __init__(self, change: Callable[[int, Tensor], Tensor]) -> None:
+    def __init__(
+        self, change: Callable[[int, Tensor], Tensor], kind: Literal["attention", "states"] = "attention"
+    ) -> None:
         super().__init__()
-        self.change = change
-        self.count = 0
+        self.change, self.kind, self.count = change, kind, 0
 
     def __torch_function__(
         self,
@@ -40,31 +53,21 @@ class Results(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Called by torch in place of each of its functions."""
-        return self.replace(func, func(*args, **(kwargs or {})))
+        result = func(*args, **(kwargs or {}))
+        if self.kind == "attention":
+            return self._changed(result) if func in SOFTMAX and result.ndim == 4 else result
+        return tuple(map(self._state, result)) if type(result) is tuple else self._state(result)
 
-    def replace(self, func: Callable[..., Any], result: Any) -> Any:
-        """The replacement of a result: the result itself, unless a subclass says otherwise."""
-        return result
+    def _state(self, result: Any) -> Any:
+        is_state = isinstance(result, Tensor) and result.ndim == 3 and result.is_floating_point()
+        return self._changed(result) if is_state else result
 
-
-class Tap(Results):
-    """While entered, the k-th softmax with four axes is replaced by `change(k, α)`; `count` counts them.
-
-    >>> scores = torch.zeros(1, 1, 2, 4)
-    >>> with Tap(lambda k, alpha: torch.eye(4)[:2].expand_as(alpha)) as tap:
-    ...     F.softmax(scores, dim=-1)[0, 0, 1], torch.ones(3).softmax(0).ndim, tap.count
-    (tensor([0., 1., 0., 0.]), 1, 1)
-    """
-
-    def replace(self, func: Callable[..., Any], result: Any) -> Any:
-        """Only softmaxes with four axes can be attention."""
-        if func not in SOFTMAX or result.ndim != 4:
-            return result
+    def _changed(self, result: Tensor) -> Tensor:
         changed = self.change(self.count, result)
         self.count += 1
         if changed.shape != result.shape:
             raise DataError(
-                f"attention of shape {tuple(changed.shape)} cannot replace attention of shape {tuple(result.shape)}"
+                f"{self.kind} of shape {tuple(changed.shape)} cannot replace {self.kind} of shape {tuple(result.shape)}"
             )
         return changed.to(result)
 
@@ -99,54 +102,17 @@ def find_taps(attention: Callable[[], Attention]) -> Taps | None:
     >>> find_taps(lambda: (scores.exp() / scores.exp().sum(-1, keepdim=True),)) is None
     True
     """
-    seen: list[Tensor] = []
-
-    def record(k: int, alpha: Tensor) -> Tensor:
-        seen.append(alpha)
-        return alpha
-
-    with Tap(record):
-        returned = attention()
-    layer = _matched(seen, returned)
-    if layer is None:
+    returned, seen = _recorded(attention, "attention")
+    layer: dict[int, int] = {}
+    for k, alpha in enumerate(seen):  # layers come in order; each is the first softmax with its values
+        if len(layer) < len(returned) and torch.equal(alpha, returned[len(layer)]):
+            layer[k] = len(layer)
+    if len(layer) < len(returned):
         return None
     taps = Taps(layer, len(seen))
     uniform = [torch.full_like(alpha, 1 / alpha.shape[-1]) for alpha in returned]
     put = taps.run(attention, lambda k, alpha: uniform[k])
     return taps if all(map(torch.equal, put, uniform)) else None
-
-
-def _matched(seen: Sequence[Tensor], returned: Attention) -> dict[int, int] | None:
-    """The layers in order; each is the first softmax with its values after that of the layer before."""
-    layer: dict[int, int] = {}
-    for k, alpha in enumerate(seen):
-        if len(layer) < len(returned) and torch.equal(alpha, returned[len(layer)]):
-            layer[k] = len(layer)
-    return layer if len(layer) == len(returned) else None
-
-
-Embedded = Float[Tensor, "B L E"]
-States = Float[Tensor, "B L D"]
-THE_INPUT = -1  # the number of states that are the embeddings themselves
-
-
-class StateTap(Results):
-    """While entered, the k-th result with three axes is replaced by `change(k, result)`; `count` counts them.
-
-    >>> with StateTap(lambda k, result: 0 * result) as tap:
-    ...     (torch.ones(1, 2, 3) + 1).sum().item(), tap.count
-    (0.0, 2)
-    """
-
-    def replace(self, func: Callable[..., Any], result: Any) -> Any:
-        """A result may be a tuple of tensors."""
-        return tuple(map(self._changed, result)) if type(result) is tuple else self._changed(result)
-
-    def _changed(self, result: Any) -> Any:
-        if not isinstance(result, Tensor) or result.ndim != 3 or not result.is_floating_point():
-            return result
-        self.count += 1
-        return self.change(self.count - 1, result)
 
 
 @dataclass(frozen=True)
@@ -164,17 +130,7 @@ class Place:
         """`run(embedded)` with its states replaced."""
         if self.number == THE_INPUT:
             return run(states)
-
-        def change(k: int, result: Tensor) -> Tensor:
-            if k != self.number:
-                return result
-            if result.shape != states.shape:
-                raise DataError(
-                    f"states of shape {tuple(states.shape)} cannot replace states of shape {tuple(result.shape)}"
-                )
-            return states
-
-        with StateTap(change) as tap:
+        with Tap(lambda k, result: states if k == self.number else result, "states") as tap:
             output = run(embedded)
         if tap.count != self.count:
             raise DataError(
@@ -184,6 +140,7 @@ class Place:
         return output
 
 
+@torch.no_grad()
 def find_states(read: Callable[[Embedded], States], embedded: Embedded) -> Place | None:
     """Where the states are computed that `read(embedded)` returns; None if a replacement has no effect.
 
@@ -193,21 +150,24 @@ def find_states(read: Callable[[Embedded], States], embedded: Embedded) -> Place
     >>> place.put(lambda e: (e + 1).tanh().sum().item(), torch.zeros(1, 2, 3), torch.ones(1, 2, 3))
     6.0
     """
+    states, seen = _recorded(lambda: read(embedded), "states")
+    number = next((k - 1 for k, result in enumerate([embedded, *seen]) if _same(result, states)), None)
+    if number is None:
+        return None
+    place, half = Place(states, number, len(seen)), states / 2
+    return place if torch.equal(place.put(read, embedded, half), half) else None
+
+
+def _recorded(run: Callable[[], T], kind: Literal["attention", "states"]) -> tuple[T, list[Tensor]]:
+    """What `run` returns, and every result of that kind on the way."""
     seen: list[Tensor] = []
 
     def record(k: int, result: Tensor) -> Tensor:
         seen.append(result)
         return result
 
-    with torch.no_grad():
-        with StateTap(record):
-            states = read(embedded)
-        number = next((k - 1 for k, result in enumerate([embedded, *seen]) if _same(result, states)), None)
-        if number is None:
-            return None
-        place = Place(states, number, len(seen))
-        half = states / 2
-        return place if torch.equal(place.put(read, embedded, half), half) else None
+    with Tap(record, kind):
+        return run(), seen
 
 
 def _same(result: Tensor, states: Tensor) -> bool:

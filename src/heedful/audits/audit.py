@@ -22,7 +22,7 @@ from heedful.attribution.attention_maps import (
     layer_of,
     read_attention,
 )
-from heedful.attribution.gradients import can_integrate, captum_missing
+from heedful.attribution.importance import can_integrate, captum_missing
 from heedful.attribution.interface import Network, Numbers, Passage, Subject
 from heedful.attribution.interventions import (
     adversarial_divergence,
@@ -52,7 +52,7 @@ from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 3  # of the cached parts
+FORMAT = 4  # of the cached parts
 
 
 def run_audit(
@@ -85,7 +85,8 @@ def run_audit(
     drawn = _sample(explainable, settings)
     measurements = _measurements(subject, drawn, settings, rationales)
     flagged = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
-    ordered = sorted(flagged, key=lambda pair: _size(pair[0]), reverse=True)  # too little memory shows at once
+    # Longest first: too little memory shows at once.
+    ordered = sorted(flagged, key=lambda pair: (len(pair[0].pieces), len(pair[0].before)), reverse=True)
     with directory_lock(out):
         clock.begin(out)
         parts = measured(
@@ -337,10 +338,6 @@ def _part(plain: Mapping[str, Any]) -> MeasuredPart:
         plain["predicted"],
         [from_mapping(AuditExample, example, where="example") for example in plain["examples"]],
     )
-
-
-def _size(passage: Passage) -> tuple[int, int]:
-    return len(passage.pieces), len(passage.before)
 
 
 def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:

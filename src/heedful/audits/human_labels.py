@@ -12,9 +12,9 @@ from heedful.audits.result import Score
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment, Link
 from heedful.errors import DataError
-from heedful.metrics.alignment import alignment_scores, chance_aer
 from heedful.metrics.faithfulness import auprc, token_f1, top_percent
 from heedful.metrics.statistics import Estimate
+from heedful.metrics.translation_quality import alignment_scores, chance_aer
 
 Rationales = Mapping[int, ArrayLike]  # text → one truth value for each word that is not special
 OutputPosition = tuple[int, int]  # of a passage: its text, and how many output pieces come before it

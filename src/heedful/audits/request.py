@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from safetensors.torch import load_file
 
-from heedful.attribution.interface import Passage, Query, Reader, Subject
+from heedful.attribution.interface import Passage, Query, Subject
 from heedful.attribution.modules import OpenNetwork, WordReader, classifier_network, translator_network
 from heedful.audits.human_labels import Rationales, marked_words
 from heedful.data.catalog import CATALOG, data_directory
@@ -88,26 +88,19 @@ def open_request(
         raise ConfigError("an audit needs data: the name of a corpus, a file of your own, or an ERASER folder")
     elif isinstance(model, Subject):
         yield _classified(model, _texts(corpus, split), labels, pick)
-    elif isinstance(corpus, ParallelCorpus):
-        from heedful.attribution.huggingface import open_translator
-
-        with open_translator(model, tokenizer, device=device, trust_remote_code=trust_remote_code) as (
-            translator,
-            reader,
-        ):
-            yield _translated(translator, reader, _part(corpus, split), pick)
     else:
-        from heedful.attribution.huggingface import open_classifier
+        from heedful.attribution.huggingface import open_classifier, open_translator
 
-        with open_classifier(model, tokenizer, device=device, query=query, trust_remote_code=trust_remote_code) as (
-            classifier,
-            reader,
-        ):
-            yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
+        options: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
+        if isinstance(corpus, ParallelCorpus):
+            with open_translator(model, tokenizer, **options) as (translator, reader):
+                yield _translated(translator, reader, _part(corpus, split), pick)
+        else:
+            with open_classifier(model, tokenizer, query=query, **options) as (classifier, reader):
+                yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
 
 
 def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> AuditRequest:
-
     if RunDirectory(model).config().task == "translation":
         if corpus is not None:
             raise ConfigError(
@@ -158,7 +151,9 @@ def _part(corpus: Any, split: SplitName | None) -> Any:
 
 
 def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: Pick) -> AuditRequest:
-    named, reader = match_labels(subject.labels, data.names, labels), _reader(subject)
+    named, reader = match_labels(subject.labels, data.names, labels), subject.reader
+    if reader is None:
+        raise ConfigError("the subject has no reader, which an audit needs to read texts: Subject(network, reader)")
     passages = [reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
     marks = {
         passage.text: marked_words(passage, data.texts[passage.text].split(), data.marks[passage.text])
@@ -166,12 +161,6 @@ def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: 
         if passage.text in data.marks
     }
     return AuditRequest(subject, passages, marks or None)
-
-
-def _reader(subject: Subject) -> Reader:
-    if subject.reader is None:
-        raise ConfigError("the subject has no reader, which an audit needs to read texts: Subject(network, reader)")
-    return subject.reader
 
 
 def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> AuditRequest:

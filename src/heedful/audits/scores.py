@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,18 @@ from heedful.attribution.attention_maps import (
     layer_of,
     shares,
 )
-from heedful.attribution.gradients import can_integrate, gradients, hidden_integrated_gradients, integrated_gradients
+from heedful.attribution.importance import (
+    can_integrate,
+    d_y_h,
+    d_y_x,
+    gradients,
+    hidden_integrated_gradients,
+    integrated_gradients,
+)
 from heedful.attribution.interface import Numbers, Passage, Subject
-from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.audits.result import Contrast, Score
 from heedful.config import RESAMPLES
-from heedful.data.ragged import FloatArray, Ragged
+from heedful.data.ragged import Ragged
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_tau_b
@@ -40,7 +45,6 @@ from heedful.metrics.statistics import (
     paired_permutation,
 )
 
-NO_STATES: Mapping[str, Mapping[int, Importance]] = MappingProxyType({})
 TOP = 5  # percent of a passage's words that count as its most important
 
 
@@ -73,7 +77,7 @@ def importances(
     hidden gradient              Σ ‖∂ŷ/∂h‖₂
     hidden gradient × state      |Σ h · ∂ŷ/∂h|
     hidden integrated gradients  |Σ ∫ (h − h⁰) · ∂ŷ/∂h|, h⁰ for embeddings of 0; of `layer` only, where possible
-    hidden leave one out         |ŷ − ŷ with the word hidden from attention|; of `layer` only, where possible
+    hidden leave one out         |ŷ − ŷ with its states masked, see `d_y_h`|; of `layer` only, where possible
     """
 
     def share(rows: Sequence[Numbers]) -> Importance:
@@ -103,7 +107,8 @@ class Orders:
     """Numbers of each passage, NaN where undefined, and what the matched shuffle needs: the top of each row.
 
     numbers: `tau/<map>/<importance>`, `agreement/<map>/<importance>`, `entropy/<map>`, and `top/<map>`, the position of
-    its highest word. important: for each importance, the positions of the words among the top 5 %.
+    its highest word. important: for each importance (of hidden states, with the number of their layer), the positions
+    of the words among the top 5 %.
     """
 
     numbers: dict[str, Numbers]
@@ -113,7 +118,7 @@ class Orders:
 def orders(
     maps: Mapping[str, Importance],
     inputs: Mapping[str, Importance],
-    hidden: Mapping[str, Mapping[int, Importance]] = NO_STATES,
+    hidden: Mapping[str, Mapping[int, Importance]] | None = None,
 ) -> Orders:
     """Every map against every importance of the inputs, and against that of its own layer's hidden states.
 
@@ -127,7 +132,7 @@ def orders(
     (array([1.]), {'gradient': [[1]]})
     """
     numbers: dict[str, Numbers] = {}
-    names = list(inputs)
+    names, hidden = list(inputs), hidden or {}
     for name, rows in maps.items():
         layer = layer_of(name)
         own = {} if layer is None else {kind: of[layer] for kind, of in hidden.items() if layer in of}
@@ -142,17 +147,8 @@ def orders(
         for other in names[i + 1 :]:
             numbers[f"tau/{name}/{other}"] = tau(inputs[name], inputs[other])
     important = {name: _top(rows) for name, rows in inputs.items()}
-    important |= {hidden_name(kind, layer): _top(rows) for kind, of in hidden.items() for layer, rows in of.items()}
+    important |= {f"{kind} {layer + 1}": _top(rows) for kind, of in hidden.items() for layer, rows in of.items()}
     return Orders(numbers, important)
-
-
-def hidden_name(kind: str, layer: int) -> str:
-    """The name of an importance of a layer's states in `Orders.important`.
-
-    >>> hidden_name("hidden gradient", 0)
-    'hidden gradient 1'
-    """
-    return f"{kind} {layer + 1}"
 
 
 def tau(rows: Importance, others: Importance) -> Numbers:
@@ -166,19 +162,13 @@ def _agreement(rows: Importance, others: Importance) -> Numbers:
 
 def _highest(rows: Importance) -> Numbers:
     """The position of each row's (first) maximum; NaN where the row is constant."""
-    positions = [float(np.argmax(rows[r])) for r in range(len(rows))]
-    return np.where(_flat(rows), np.nan, positions)
+    return np.where(_flat(rows), np.nan, [float(np.argmax(row)) for row in rows])
 
 
 def _top(rows: Importance) -> list[list[int]]:
     """The positions in each row that fewer than `TOP` percent of its words exceed."""
-    return [_top_positions(rows[r]) for r in range(len(rows))]
-
-
-def _top_positions(row: FloatArray) -> list[int]:
-    allowed = -(-TOP * len(row) // 100)
-    positions: list[int] = np.flatnonzero(row >= np.sort(row)[-allowed]).tolist()
-    return positions
+    allowed = -(-TOP * rows.lengths // 100)
+    return [np.flatnonzero(row >= np.sort(row)[-n]).tolist() for row, n in zip(rows, allowed, strict=True)]
 
 
 def _flat(rows: Importance) -> NDArray[np.bool_]:
@@ -289,7 +279,7 @@ def _tested(table: ScoreTable, a: Numbers, b: Numbers) -> tuple[Estimate, float]
 def _shuffled(table: ScoreTable, of: str, against: str) -> Numbers:
     """The matched shuffle of a map with an importance; NaN where either is constant, or no text has its length."""
     layer = layer_of(of)
-    important = table.important[hidden_name(against, layer) if is_hidden(against) and layer is not None else against]
+    important = table.important[f"{against} {layer + 1}" if is_hidden(against) and layer is not None else against]
     rows = np.flatnonzero(~np.isnan(table.numbers[f"agreement/{of}/{against}"])).tolist()
     result = np.full(len(table.text), np.nan)
     if not rows:

@@ -52,6 +52,7 @@ NEGLIGIBLE_TAU = 0.05  # agreement below this counts as none
 NEGLIGIBLE_DROP = 0.01  # so does a fall in probability
 FULL_SEARCH = 100  # steps after which a failed search for another attention is evidence
 FEWEST = 5  # texts that a mean needs for a meaningful interval
+NOT_REPLACED = "no other attention could be put into the model"
 
 
 def judge(
@@ -137,10 +138,8 @@ def _moves(evidence: _Evidence) -> Question:
             f"asked is more than {MOVES}"
         )
 
-    missing = "no other attention could be put into the model"
-    return _answered(
-        "Does attention move the prediction?", evidence.score("tvd", "permuted", EVERYWHERE), missing, answer
-    )
+    question = "Does attention move the prediction?"
+    return _answered(question, evidence.score("tvd", "permuted", EVERYWHERE), NOT_REPLACED, answer)
 
 
 def _agrees(evidence: _Evidence, random_agreement: float) -> Question:
@@ -167,27 +166,32 @@ def _agrees(evidence: _Evidence, random_agreement: float) -> Question:
 
 
 def _trained(evidence: _Evidence) -> Question:
-    def answer(difference: Estimate) -> tuple[Answer, str]:
-        return above(difference, NEGLIGIBLE_TAU), (
-            f"τ with {DELETION} is higher by {_shown(difference)} than in a random model; asked is more than 0 "
-            f"(below {NEGLIGIBLE_TAU} is none)"
-        )
-
-    missing = "there is no random model of the same shape"
-    question = "Does it agree better than that of a frozen random model of the same shape?"
-    return _answered(question, evidence.contrast(f"tau with {DELETION}", "random model"), missing, answer)
+    return _more_than_none(
+        "Does it agree better than that of a frozen random model of the same shape?",
+        evidence.contrast(f"tau with {DELETION}", "random model"),
+        "there is no random model of the same shape",
+        NEGLIGIBLE_TAU,
+        f"τ with {DELETION} is higher by {{}} than in a random model",
+    )
 
 
 def _needs(evidence: _Evidence) -> Question:
-    def answer(difference: Estimate) -> tuple[Answer, str]:
-        return above(difference, NEGLIGIBLE_DROP), (
-            f"without its words the probability falls by {_shown(difference)} more than without random words; asked is "
-            f"more than 0 (below {NEGLIGIBLE_DROP} is none)"
-        )
+    return _more_than_none(
+        "Does the prediction need the words it points to more than random words?",
+        evidence.contrast("comprehensiveness", RANDOM),
+        "the model could not be asked about shortened texts",
+        NEGLIGIBLE_DROP,
+        "without its words the probability falls by {} more than without random words",
+    )
 
-    missing = "the model could not be asked about shortened texts"
-    question = "Does the prediction need the words it points to more than random words?"
-    return _answered(question, evidence.contrast("comprehensiveness", RANDOM), missing, answer)
+
+def _more_than_none(
+    question: str, difference: Estimate | None, missing: str, negligible: float, because: str
+) -> Question:
+    asked = f"asked is more than 0 (below {negligible} is none)"
+    return _answered(
+        question, difference, missing, lambda d: (above(d, negligible), f"{because.format(_shown(d))}; {asked}")
+    )
 
 
 def _another(evidence: _Evidence, searched: int) -> Question:
@@ -205,14 +209,10 @@ def _another(evidence: _Evidence, searched: int) -> Question:
     missing = (
         "another was not looked for, which is done in one step or more, and for the map of one layer or head"
         if evidence.score("tvd", "permuted", EVERYWHERE)
-        else "no other attention could be put into the model"
+        else NOT_REPLACED
     )
-    return _answered(
-        "Could another attention give the same prediction?",
-        evidence.score("adversary", evidence.headline),
-        missing,
-        answer,
-    )
+    question = "Could another attention give the same prediction?"
+    return _answered(question, evidence.score("adversary", evidence.headline), missing, answer)
 
 
 def _layers(evidence: _Evidence, layers: int) -> Question:

@@ -13,7 +13,7 @@ from heedful.data.ragged import as_ragged
 from heedful.errors import DataError
 from heedful.metrics.agreement import Rows
 
-POLAR, EVEN, COUNT = 0.5, 0.1, 5
+EVEN, COUNT = 0.1, 5
 
 
 def association(counts: ArrayLike) -> NDArray[np.float64]:
@@ -45,12 +45,8 @@ def token_classes(counts: ArrayLike) -> NDArray[Any]:
     ['positive', 'negative', 'neutral', 'none', 'none']
     """
     f = _counts(counts, labels=2)
-    gamma = np.nan_to_num(association(f), nan=POLAR / 2)  # a token that never occurs is in no class
-    classes = np.full(len(f), "none", dtype="<U8")
-    classes[(gamma >= POLAR) & (f[:, 1] > COUNT)] = "positive"
-    classes[(gamma <= -POLAR) & (f[:, 0] > COUNT)] = "negative"
-    classes[(np.abs(gamma) < EVEN) & (np.abs(f[:, 1] - f[:, 0]) < COUNT)] = "neutral"
-    return classes
+    label = token_labels(f)
+    return np.select([label == 1, label == 0, even_tokens(f)], ["positive", "negative", "neutral"], "none")
 
 
 def token_labels(counts: ArrayLike, *, threshold: float = 0.75) -> NDArray[np.int64]:

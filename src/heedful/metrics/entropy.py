@@ -3,8 +3,6 @@
 `models.adversary` has the divergences in torch.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -14,9 +12,7 @@ from heedful.errors import DataError
 from heedful.metrics.agreement import Rows
 
 
-def entropy_nats(
-    alpha: Ragged | ArrayLike | Sequence[ArrayLike], *, mask: ArrayLike | None = None
-) -> NDArray[np.float64]:
+def entropy_nats(alpha: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
     """Shannon entropy of each row.
 
         H(α) = −Σ_l α_l ln α_l,   0 ln 0 = 0
@@ -32,9 +28,7 @@ def entropy_nats(
     return np.add.reduceat(special.entr(rows.values.astype(np.float64)), rows.offsets[:-1])
 
 
-def normalised_entropy(
-    alpha: Ragged | ArrayLike | Sequence[ArrayLike], *, mask: ArrayLike | None = None
-) -> NDArray[np.float64]:
+def normalised_entropy(alpha: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
     """H̃ = H / ln L in [0, 1] (meister2021, footnote 1); NaN where L = 1, which has nothing to spread over.
 
     >>> normalised_entropy([[0.25, 0.25, 0.25, 0.25]])

@@ -18,12 +18,14 @@ from heedful.errors import DataError
 from heedful.metrics.agreement import Rows
 
 PERCENTS = (1, 5, 10, 20, 50)
+Floats = NDArray[np.float64]
+Mask = ArrayLike | None
 Predict = Callable[[NDArray[np.bool_]], ArrayLike]
 
 
 def comprehensiveness(
-    scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
-) -> NDArray[np.float64]:
+    scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: Mask = None
+) -> Floats:
     """Drop of the prediction without the top tokens: one row per text, one column per k %.
 
         m(x)_ŷ − m(x \\ r_k)_ŷ
@@ -37,9 +39,7 @@ def comprehensiveness(
     return _erased(scores, predict, percents, mask, keep_top=False)
 
 
-def sufficiency(
-    scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: ArrayLike | None = None
-) -> NDArray[np.float64]:
+def sufficiency(scores: Rows, predict: Predict, *, percents: Sequence[int] = PERCENTS, mask: Mask = None) -> Floats:
     """Drop of the prediction with only the top tokens: one row per text, one column per k %.
 
         m(x)_ŷ − m(r_k)_ŷ
@@ -53,7 +53,7 @@ def sufficiency(
     return _erased(scores, predict, percents, mask, keep_top=True)
 
 
-def aopc(differences: ArrayLike) -> NDArray[np.float64]:
+def aopc(differences: ArrayLike) -> Floats:
     """Area over the perturbation curve: the mean over k of either measure; NaN where any k is undefined.
 
     Departure: DeYoung et al. (Eq. 5) also count k = 0, whose difference is 0 for one measure and meaningless for the
@@ -69,7 +69,7 @@ def aopc(differences: ArrayLike) -> NDArray[np.float64]:
     return area
 
 
-def top_percent(scores: Rows, percent: int, *, mask: ArrayLike | None = None) -> list[NDArray[np.bool_]]:
+def top_percent(scores: Rows, percent: int, *, mask: Mask = None) -> list[NDArray[np.bool_]]:
     """Which positions hold the ⌈k % · L⌉ highest scores of each row; the first of equals.
 
     >>> top_percent([[0.1, 0.7, 0.2, 0.0]], 50)
@@ -80,9 +80,7 @@ def top_percent(scores: Rows, percent: int, *, mask: ArrayLike | None = None) ->
     return [chosen[start:end] for start, end in zip(rows.offsets[:-1], rows.offsets[1:], strict=True)]
 
 
-def _erased(
-    scores: Rows, predict: Predict, percents: Sequence[int], mask: ArrayLike | None, *, keep_top: bool
-) -> NDArray[np.float64]:
+def _erased(scores: Rows, predict: Predict, percents: Sequence[int], mask: Mask, *, keep_top: bool) -> Floats:
     rows = as_ragged(scores, mask)
     place = _places(scores, rows, mask)
     full = _probabilities(predict, place)
@@ -97,7 +95,7 @@ def _erased(
     return table
 
 
-def _places(scores: Rows, rows: Ragged, mask: ArrayLike | None) -> NDArray[np.bool_]:
+def _places(scores: Rows, rows: Ragged, mask: Mask) -> NDArray[np.bool_]:
     """The mask of the padded matrix that the values of the ragged rows fill, row by row."""
     if mask is not None:
         shape = np.shape(np.asarray(scores))
@@ -118,14 +116,14 @@ def _in_top(rows: Ragged, percent: int) -> NDArray[np.bool_]:
     return rank < np.repeat(allowed, rows.lengths)
 
 
-def _probabilities(predict: Predict, keep: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _probabilities(predict: Predict, keep: NDArray[np.bool_]) -> Floats:
     p = np.asarray(predict(keep), dtype=np.float64)
     if p.shape != (len(keep),):
         raise DataError(f"predict gave shape {p.shape} for {len(keep)} texts; it must give one probability for each")
     return p
 
 
-def token_f1(predicted: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
+def token_f1(predicted: Rows, gold: Rows, *, mask: Mask = None) -> Floats:
     """F1 of the tokens chosen against the tokens that people marked (0 or 1 each).
 
         F1 = 2 TP / (2 TP + FP + FN)
@@ -144,7 +142,7 @@ def token_f1(predicted: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> N
     return np.where(size > 0, 2 * hits / np.maximum(np.add.reduceat(chosen.values, starts) + size, 1), np.nan)
 
 
-def auprc(scores: Rows, gold: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
+def auprc(scores: Rows, gold: Rows, *, mask: Mask = None) -> Floats:
     """Area under the precision–recall curve of scores against marked tokens: average precision.
 
         AP = Σ_n (R_n − R_{n−1}) P_n   over the distinct scores, highest first

@@ -1,14 +1,20 @@
-"""Rank correlation: Kendall's τ-b of many rows at once, and the highest value it can have."""
+"""Rank correlation: Kendall's τ-b of many rows at once by a compiled loop, and the highest value it can have."""
 
+import inspect
 import math
-from typing import Any, Literal, overload
+from collections.abc import Callable
+from typing import Literal, ParamSpec, TypeVar, overload
 
+import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heedful.data.ragged import Ragged, as_ragged, paired
+from heedful.data.ragged import as_ragged, offsets_of, paired
 from heedful.metrics.agreement import Rows
-from heedful.metrics.numba_kernels import compiled
+
+P = ParamSpec("P")
+R = TypeVar("R")
+FREEDOMS = {"reassoc", "contract"}  # sums in any order, so that they vectorise; NaN and infinities keep their meaning
 
 
 @overload
@@ -38,8 +44,10 @@ def kendall_tau_b(
     """
     first, second = paired(u, v, mask)
     x, y, offsets = first.values, second.values, first.offsets
-    if support:
-        x, y, offsets = _on_support(first, second)
+    if support:  # rows can be empty then
+        keep = x != 0
+        offsets = offsets_of(np.add.reduceat(keep, offsets[:-1], dtype=np.int64))
+        x, y = x[keep], y[keep]
     tau = np.empty(len(first), dtype=np.float64)
     _tau_rows(np.ascontiguousarray(x, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64), offsets, tau)
     return (tau, int(np.isnan(tau).sum())) if return_undefined else tau
@@ -71,11 +79,23 @@ def kendall_ceiling(u: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.flo
     return ceiling
 
 
-def _on_support(u: Ragged, v: Ragged) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Values where u is not 0, with the offsets of rows that can now be empty."""
-    keep = u.values != 0
-    lengths = np.add.reduceat(keep, u.offsets[:-1], dtype=np.int64)
-    return u.values[keep], v.values[keep], np.concatenate([[0], np.cumsum(lengths)])
+def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+    """Compile a loop over arrays and numbers by numba, at its first call; kept on disk where the disk allows it.
+
+    >>> @compiled
+    ... def triple(x: float) -> float:
+    ...     return 3 * x
+    >>> triple(2.0)
+    6.0
+    """
+    plain = inspect.unwrap(kernel)  # a type checker may have wrapped it, and numba compiles only the function itself
+    # The file on disk names its module: one imported under another name would leave a file that nobody else can read.
+    cache = plain.__module__.startswith("heedful.")
+    try:
+        fast: Callable[P, R] = numba.njit(cache=cache, nogil=True, fastmath=FREEDOMS)(plain)
+    except RuntimeError:  # neither the package's directory nor the user's can be written to
+        fast = numba.njit(nogil=True, fastmath=FREEDOMS)(plain)
+    return fast
 
 
 @compiled

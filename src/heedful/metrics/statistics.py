@@ -82,7 +82,7 @@ def bootstrap_ratio(
         return Estimate(value, value, value, len(totals), undefined)
     interval = stats.bootstrap(
         (totals, sizes),
-        _ratio,
+        lambda part, whole, axis: part.sum(axis=axis) / whole.sum(axis=axis),
         paired=True,
         vectorized=True,
         n_resamples=resamples,
@@ -147,14 +147,16 @@ def paired_permutation(a: ArrayLike, b: ArrayLike, *, seed: int = 0, resamples: 
     >>> print(paired_permutation([0.9, 0.8, 0.7, 0.9, 0.8], [0.1, 0.2, 0.2, 0.3, 0.1]))
     +0.640 (p = 0.062, permutation, n = 5)
     """
-    x, y, undefined = _defined_pairs(a, b)
+    x, y = _pairs(a, b)
+    defined = ~(np.isnan(x) | np.isnan(y))
+    x, y, undefined = x[defined], y[defined], int(np.sum(~defined))
     if len(x) == 0:
         return Comparison(math.nan, math.nan, 0, undefined, "permutation")
     if len(x) == 1 or not np.any(x - y):  # nothing to exchange, or no exchange that changes anything
         return Comparison(float(np.mean(x - y)), 1.0, len(x), undefined, "permutation")
     result = stats.permutation_test(
         (x, y),
-        _mean_difference,
+        lambda a, b, axis: np.mean(a - b, axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,
@@ -187,18 +189,3 @@ def _pairs(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.
     if len(x) != len(y):
         raise DataError(f"{len(x)} values against {len(y)}; a paired comparison needs as many of each")
     return x, y
-
-
-def _defined_pairs(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    x, y = _pairs(a, b)
-    defined = ~(np.isnan(x) | np.isnan(y))
-    return x[defined], y[defined], int(np.sum(~defined))
-
-
-def _mean_difference(x: NDArray[np.float64], y: NDArray[np.float64], axis: int = -1) -> Any:
-    return np.mean(x - y, axis=axis)
-
-
-def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
-    ratio: NDArray[np.float64] = totals.sum(axis=axis) / sizes.sum(axis=axis)
-    return ratio

@@ -12,7 +12,7 @@ where weights are exactly 0.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,11 +27,12 @@ from heedful.models.attention import build_scorer, project
 from heedful.models.classifier import AttentionClassifier, ClassifierOutput, predict
 from heedful.models.training import evaluation_mode
 
+Rows = Float[Tensor, "*rows L"]
 FLOOR = 1e-6
 DivergenceName = Literal["jsd", "kl"]
 
 
-def jensen_shannon(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
+def jensen_shannon(p: Rows, q: Rows) -> Float[Tensor, "*rows"]:
     """Jensen–Shannon divergence in nats, in [0, ln 2], differentiable in both (`metrics.entropy` takes arrays).
 
         JSD(p, q) = ½ Σ_l p_l ln(2p_l / (p_l + q_l)) + ½ Σ_l q_l ln(2q_l / (p_l + q_l)),   0 ln 0 = 0
@@ -44,9 +45,7 @@ def jensen_shannon(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> 
     return (_relative(2 * p, p + q) + _relative(2 * q, p + q)) / 4
 
 
-def kullback_leibler(
-    p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"], floor: float = FLOOR
-) -> Float[Tensor, "*rows"]:
+def kullback_leibler(p: Rows, q: Rows, floor: float = FLOOR) -> Float[Tensor, "*rows"]:
     """Kullback–Leibler divergence in nats with q clamped to a floor, so that it is finite: at most ln(1/floor).
 
         KL(p ‖ q) = Σ_l p_l ln(p_l / max(q_l, floor)),   0 ln 0 = 0
@@ -70,7 +69,7 @@ def highest_divergence(q: Float[Tensor, "B L"], mask: Bool[Tensor, "B L"]) -> Fl
     return jensen_shannon(torch.zeros_like(q).scatter(-1, least, 1.0), q)
 
 
-def total_variation(p: Float[Tensor, "*rows L"], q: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows"]:
+def total_variation(p: Rows, q: Rows) -> Float[Tensor, "*rows"]:
     """Total variation distance, in [0, 1], differentiable in both (`metrics.entropy` takes arrays).
 
         TVD(p, q) = ½ Σ_l |p_l − q_l|
@@ -88,10 +87,7 @@ def _relative(p: Tensor, q: Tensor) -> Tensor:
     return torch.where(used, p * ratio.log(), 0.0).sum(-1)
 
 
-DIVERGENCES: dict[DivergenceName, Callable[[Tensor, Tensor], Tensor]] = {
-    "jsd": jensen_shannon,
-    "kl": kullback_leibler,
-}
+DIVERGENCES: dict[DivergenceName, Callable[[Tensor, Tensor], Tensor]] = {"jsd": jensen_shannon, "kl": kullback_leibler}
 
 
 def probabilities(logits: Float[Tensor, "*rows K"]) -> Float[Tensor, "*rows C"]:
@@ -236,12 +232,11 @@ def attack_instances(
 
 @torch.no_grad()
 def _attack(
-    base: AttentionClassifier,
-    split: EncodedSplit,
-    attacked: Callable[[Batch, ClassifierOutput], tuple[Tensor, Tensor]],
+    base: AttentionClassifier, split: EncodedSplit, attacked: Callable[[Batch, ClassifierOutput], tuple[Tensor, Tensor]]
 ) -> Attack:
     """Compare each batch's α and logits under attack with the base's; results in the order of the split."""
-    results = {name: np.empty(len(split)) for name in ("jsd", "highest", "tvd", "correct", "base_correct")}
+    results: dict[str, NDArray[Any]] = {name: np.empty(len(split)) for name in ("jsd", "highest", "tvd")}
+    results |= {name: np.empty(len(split), dtype=bool) for name in ("correct", "base_correct")}
     for batch in evaluation_batches(split, device=base.output.weight.device):
         base_output = base(batch.tokens, batch.mask)
         alpha, logits = attacked(batch, base_output)
@@ -253,7 +248,5 @@ def _attack(
             "base_correct": predict(base_output.logits) == batch.labels,
         }
         for name, value in values.items():
-            results[name][batch.index] = value.double().cpu().numpy()
-    return Attack(
-        results["jsd"], results["highest"], results["tvd"], results["correct"] > 0, results["base_correct"] > 0
-    )
+            results[name][batch.index] = value.cpu().numpy()
+    return Attack(**results)

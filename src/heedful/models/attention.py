@@ -14,12 +14,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from entmax import entmax15 as exact_entmax15
 from entmax import entmax_bisect
-from jaxtyping import Bool, Float, Int
+from entmax import sparsemax as exact_sparsemax
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.errors import ConfigError, ProjectionError
+
+States = Float[Tensor, "*rows L D"]
+Scores = Float[Tensor, "*rows L"]
+Weights = Float[Tensor, "*rows L"]
+Mask = Bool[Tensor, "*#rows #L"] | None
 
 
 class MLPScorer(nn.Module):
@@ -35,7 +42,7 @@ class MLPScorer(nn.Module):
         self.hidden = nn.Linear(width, hidden)
         self.out = nn.Linear(hidden, 1)
 
-    def forward(self, h: Float[Tensor, "*rows L D"]) -> Float[Tensor, "*rows L"]:
+    def forward(self, h: States) -> Scores:
         """One score per hidden state."""
         scores: Tensor = self.out(self.hidden(h).relu()).squeeze(-1)
         return scores
@@ -53,7 +60,7 @@ class AdditiveScorer(nn.Module):
         self.hidden = nn.Linear(width, hidden)
         self.out = nn.Linear(hidden, 1, bias=False)
 
-    def forward(self, h: Float[Tensor, "*rows L D"]) -> Float[Tensor, "*rows L"]:
+    def forward(self, h: States) -> Scores:
         """One score per hidden state."""
         scores: Tensor = self.out(self.hidden(h).tanh()).squeeze(-1) / self.scale
         return scores
@@ -73,7 +80,7 @@ class DotScorer(nn.Module):
         nn.init.normal_(self.context.weight)
         self.scale = scale
 
-    def forward(self, h: Float[Tensor, "*rows L D"]) -> Float[Tensor, "*rows L"]:
+    def forward(self, h: States) -> Scores:
         """One score per hidden state."""
         scores: Tensor = self.context(h).squeeze(-1) / self.scale
         return scores
@@ -97,9 +104,7 @@ def build_scorer(config: ModelConfig, width: int) -> nn.Module:
     return SCORERS[config.scorer](config, width)
 
 
-def softmax(
-    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def softmax(scores: Scores, mask: Mask = None) -> Weights:
     """Every position gets some weight: p_l ∝ exp z_l.
 
     >>> softmax(torch.tensor([0.0, 0.0, 9.0]), torch.tensor([True, True, False]))
@@ -108,9 +113,7 @@ def softmax(
     return torch.softmax(_masked(scores, mask), dim=-1)
 
 
-def uniform(
-    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def uniform(scores: Scores, mask: Mask = None) -> Weights:
     """The same weight everywhere, whatever the scores: p_l = 1 / L. No gradient.
 
     >>> uniform(torch.tensor([5.0, 1.0, 2.0]), torch.tensor([True, False, True]))
@@ -120,9 +123,7 @@ def uniform(
     return keep / keep.sum(-1, keepdim=True)
 
 
-def sparsemax(
-    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def sparsemax(scores: Scores, mask: Mask = None) -> Weights:
     """The nearest point on the simplex (Martins & Astudillo 2016): p_l = [z_l − τ]₊, τ such that Σ p = 1.
 
     >>> sparsemax(torch.tensor([1.0, 0.8, 0.1]))
@@ -131,9 +132,7 @@ def sparsemax(
     return _entmax(scores, mask, 2.0)
 
 
-def sparsegen(
-    scores: Float[Tensor, "*rows L"], lam: float, mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def sparsegen(scores: Scores, lam: float, mask: Mask = None) -> Weights:
     """Sparsemax with a sparsity parameter λ < 1 (Laha et al. 2018): sparsemax(z / (1 − λ)).
 
     λ = 0 is sparsemax, λ → 1 one-hot, λ → −∞ uniform.
@@ -146,9 +145,7 @@ def sparsegen(
     return _entmax(scores, mask, 2.0, scale=1 / (1 - lam))
 
 
-def entmax15(
-    scores: Float[Tensor, "*rows L"], mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def entmax15(scores: Scores, mask: Mask = None) -> Weights:
     """Halfway between softmax and sparsemax: p_l = [z_l / 2 − τ]₊².
 
     >>> entmax15(torch.tensor([2.0, 2.0, -2.0]))
@@ -157,9 +154,7 @@ def entmax15(
     return _entmax(scores, mask, 1.5)
 
 
-def entmax(
-    scores: Float[Tensor, "*rows L"], alpha: float, mask: Bool[Tensor, "*#rows #L"] | None = None
-) -> Float[Tensor, "*rows L"]:
+def entmax(scores: Scores, alpha: float, mask: Mask = None) -> Weights:
     """α-entmax for any α ≥ 1: softmax at 1, entmax15 at 1.5, sparsemax at 2; bisection in between.
 
     >>> entmax(torch.tensor([2.0, 2.0, -2.0]), alpha=1.7)
@@ -181,12 +176,7 @@ PROJECTIONS: dict[str, Callable[..., Tensor]] = {
 PARAMETERS = {"sparsegen": "lambda", "entmax": "alpha"}
 
 
-def project(
-    name: str,
-    scores: Float[Tensor, "*rows L"],
-    mask: Bool[Tensor, "*#rows #L"] | None = None,
-    parameter: float | None = None,
-) -> Float[Tensor, "*rows L"]:
+def project(name: str, scores: Scores, mask: Mask = None, parameter: float | None = None) -> Weights:
     """Apply a projection by name; `parameter` is sparsegen's λ or entmax's α.
 
     >>> project("sparsegen", torch.tensor([1.0, 0.8, 0.1]), parameter=0.75)
@@ -245,43 +235,21 @@ class _Entmax(torch.autograd.Function):
         return _entmax(batched(inputs[0], in_dims[0]), mask, *inputs[2:]), 0
 
 
-def _solve(z: Float[Tensor, "*rows L"], alpha: float, scale: float) -> Float[Tensor, "*rows L"]:
-    """α-entmax in float64, where an α just above 1 is not yet 1 and support and threshold are safe from rounding.
+def _solve(z: Scores, alpha: float, scale: float) -> Weights:
+    """α-entmax by the package entmax, in float64: an α just above 1 is not yet 1, and thresholds are hardly rounded.
 
     The maximum is subtracted first: only differences of scores matter, and the threshold is then near 0.
     """
     top = z.amax(-1, keepdim=True)
     x = (z - top).double() * scale
-    if alpha == 2:
-        p = (x - _sparsemax_threshold(x)).clamp(min=0)
-    elif alpha == 1.5:
-        p = (x / 2 - _entmax15_threshold(x / 2)).clamp(min=0) ** 2
+    if alpha not in (1.5, 2):
+        p: Tensor = entmax_bisect(x, alpha, dim=-1)
     else:
-        p = entmax_bisect(x, alpha, dim=-1)
+        undefined = x.isnan().any(-1, keepdim=True)  # the package has no threshold for such a row
+        bounded = torch.where(undefined, 0.0, x).clamp(min=-4)  # no weight below −2; squares could overflow
+        p = exact_sparsemax(bounded, dim=-1) if alpha == 2 else exact_entmax15(bounded, dim=-1)
+        p = p.masked_fill(undefined, torch.nan)
     return p.masked_fill((z == -torch.inf) & (top > -torch.inf), 0.0)
-
-
-def _sparsemax_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
-    """τ with Σ [x − τ]₊ = 1: the k highest scores, for the largest k whose last is above its threshold."""
-    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
-    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
-    tau = (ordered.cumsum(-1) - 1) / sizes
-    return tau.gather(-1, _last(ordered > tau))
-
-
-def _entmax15_threshold(x: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows 1"]:
-    """τ with Σ [x − τ]₊² = 1, from mean and variance of the k highest scores (Peters et al. 2019, Algorithm 2)."""
-    ordered = x.clamp(min=-2).sort(-1, descending=True).values  # τ is in [−1, 0); lower scores would overflow
-    sizes = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
-    mean = ordered.cumsum(-1) / sizes
-    variance = (ordered**2).cumsum(-1) / sizes - mean**2
-    tau = mean - (1 / sizes - variance).clamp(min=0).sqrt()
-    return tau.gather(-1, _last(ordered >= tau))
-
-
-def _last(supported: Bool[Tensor, "*rows L"]) -> Int[Tensor, "*rows 1"]:
-    """The last position of the support; the first one in a row of NaN."""
-    return (supported.sum(-1, keepdim=True) - 1).clamp(min=0)
 
 
 def _masked(scores: Tensor, mask: Tensor | None) -> Tensor:

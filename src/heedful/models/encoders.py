@@ -18,6 +18,7 @@ from heedful.errors import ConfigError
 Embedded = Float[Tensor, "B L E"]
 Hidden = Float[Tensor, "B L D"]
 Mask = Bool[Tensor, "B L"]
+LSTMState = tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]  # h, c
 
 MAX_VOCABULARY, MIN_TEXTS = 512, 64  # where `read_words` is faster than an LSTM over embeddings
 
@@ -32,28 +33,16 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
 
-class IdentityEncoder(Encoder):
-    """h_l = e_l (sunlu2020, DP)."""
+class PositionwiseEncoder(Encoder):
+    """Each position by itself: h_l = e_l (sunlu2020, DP), or h_l = A e_l + b where `hidden` is given (DP-A)."""
 
-    def __init__(self, embedding: int) -> None:
+    def __init__(self, embedding: int, hidden: int | None = None) -> None:
         super().__init__()
-        self.width = embedding
+        self.width = embedding if hidden is None else hidden
+        self.affine = nn.Identity() if hidden is None else nn.Linear(embedding, hidden)
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
-        """The embeddings themselves."""
-        return embedded, ()
-
-
-class AffineEncoder(Encoder):
-    """h_l = A e_l + b (sunlu2020, DP-A)."""
-
-    def __init__(self, embedding: int, hidden: int) -> None:
-        super().__init__()
-        self.width = hidden
-        self.affine = nn.Linear(embedding, hidden)
-
-    def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
-        """One affine map, the same at every position."""
+        """The same map at every position."""
         return self.affine(embedded), ()
 
 
@@ -81,7 +70,7 @@ class LSTMEncoder(Encoder):
 
     def with_last_state(
         self, embedded: Embedded, mask: Mask, *, need_state: bool = True
-    ) -> tuple[Hidden, list[tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]]]:
+    ) -> tuple[Hidden, list[LSTMState]]:
         """The states of the last layer; and the state (h, c) after each text's own last token, of every layer and
         direction: layer 0 forwards, layer 0 backwards, layer 1 forwards, …
         """
@@ -149,9 +138,9 @@ def build_encoder(config: ModelConfig) -> Encoder:
     512
     """
     if config.encoder == "embedding":
-        return IdentityEncoder(config.embedding)
+        return PositionwiseEncoder(config.embedding)
     if config.encoder == "affine":
-        return AffineEncoder(config.embedding, config.hidden)
+        return PositionwiseEncoder(config.embedding, config.hidden)
     if config.encoder in ("lstm", "bilstm"):
         both = config.encoder == "bilstm"
         return LSTMEncoder(config.embedding, config.hidden, config.layers, both, config.dropout)
@@ -160,9 +149,7 @@ def build_encoder(config: ModelConfig) -> Encoder:
     raise ConfigError(f"encoder {config.encoder!r} is not one of embedding, affine, lstm, bilstm, transformer")
 
 
-def run_lstm(
-    lstm: nn.Module, x: Float[Tensor, "B L E"], mask: Mask | None = None
-) -> tuple[Float[Tensor, "B L H"], tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]]:
+def run_lstm(lstm: nn.Module, x: Embedded, mask: Mask | None = None) -> tuple[Float[Tensor, "B L H"], LSTMState]:
     """Outputs of a one-layer LSTM, and its state after each text's last real token (without a mask, the last column).
 
     The cell must pass through padding unchanged. An extra input that is 1 at padding, with weights so large that the
@@ -216,6 +203,15 @@ def sinusoidal_positions(length: int, width: int, device: torch.device, dtype: t
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width].to(dtype)
 
 
+def is_plain(lstm: nn.LSTM) -> bool:
+    """Whether this is one layer in one direction, without projection.
+
+    >>> is_plain(nn.LSTM(3, 5)), is_plain(nn.LSTM(3, 5, bidirectional=True))
+    (True, False)
+    """
+    return lstm.num_layers == 1 and not lstm.bidirectional and lstm.proj_size == 0
+
+
 def is_faster_by_word(lstm: nn.LSTM, embedding: nn.Embedding, words: Int[Tensor, "B L"]) -> bool:
     """Whether `read_words` is faster than an LSTM over embeddings.
 
@@ -223,24 +219,17 @@ def is_faster_by_word(lstm: nn.LSTM, embedding: nn.Embedding, words: Int[Tensor,
     >>> is_faster_by_word(lstm, nn.Embedding(64, 256), words), is_faster_by_word(lstm, nn.Embedding(8000, 256), words)
     (True, False)
     """
-    return (
-        lstm.num_layers == 1
-        and not lstm.bidirectional
-        and lstm.bias
-        and lstm.proj_size == 0
-        and embedding.num_embeddings <= MAX_VOCABULARY
-        and len(words) >= MIN_TEXTS
-        and words.is_cpu
-    )
+    small = embedding.num_embeddings <= MAX_VOCABULARY and len(words) >= MIN_TEXTS
+    return is_plain(lstm) and lstm.bias and small and words.is_cpu
 
 
 def read_words(
     lstm: nn.Module,
     embedding: nn.Embedding,
     words: Int[Tensor, "B L"],
-    mask: Bool[Tensor, "B L"] | None = None,
-    start: tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]] | None = None,
-) -> tuple[Float[Tensor, "B L H"], tuple[Float[Tensor, "B H"], Float[Tensor, "B H"]]]:
+    mask: Mask | None = None,
+    start: LSTMState | None = None,
+) -> tuple[Float[Tensor, "B L H"], LSTMState]:
     """lstm(embedding(words)) for small vocabularies, and the state after each text's last real token.
 
         i, f, o = σ(·), g = tanh(·) of T[x_t] + W_hh h_{t−1},   T = E W_ihᵀ + b_ih + b_hh
@@ -252,7 +241,7 @@ def read_words(
     """
     assert isinstance(lstm, nn.LSTM)
     H = lstm.hidden_size
-    W_ih, W_hh, b_ih, b_hh = (getattr(lstm, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    W_ih, W_hh, b_ih, b_hh = lstm.all_weights[0]
     double_g = W_ih.new_ones(4 * H)
     double_g[2 * H : 3 * H] = 2
     table = (_learning_rows(embedding) @ W_ih.t() + (b_ih + b_hh)) * double_g

@@ -2,6 +2,10 @@
 
 Input word i, output word o, input position l of L, output position t of T. One EM iteration from the uniform start
 gives exactly Eq. 17; the paper stops there, `ibm_model_1` goes on.
+
+The compiled loops go through the corpus one source word at a time: the scratch row of that word then stays in cache,
+and no number has to be kept per pair of positions. Source word i stands in the sentences
+`sentence[start[i]:start[i + 1]]`, once per occurrence, shortest sentence first.
 """
 
 import math
@@ -11,9 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.data.ragged import Ragged, Sentences, paired_ids
+from heedful.data.ragged import Ragged, Sentences, paired_ids, ranges
 from heedful.errors import DataError
-from heedful.models import lexicon_kernels as kernels
+from heedful.metrics.rank import compiled
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Places = tuple[Int64, Int32, Int32, Int64, Int64, int]  # start, sentence; targets, their offsets; lengths; types
+Table = tuple[Int64, Int32, Floats]  # the arrays of a sparse matrix: indptr, indices, data
+Cells = tuple[Int64, Int64]  # rising keys, and how often each was counted
+BITS = 21  # of an id or a length in a key
+MOST = 1 << BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +39,19 @@ class CountTable:
     the last bit. `rows` holds (i, L, o), sorted; `counts` holds N_L(i, o).
     """
 
-    rows: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    rows: Int32
+    counts: Int64
     source_size: int
     target_size: int
 
     def matrix(self) -> sparse.csr_array:
         """C as a sparse matrix, input words by output words."""
-        indptr, indices, data = kernels.combine(self.rows, self.counts, self.source_size, self.target_size)
-        return _sorted(sparse.csr_array((data, indices, indptr), shape=(self.source_size, self.target_size)))
+        words, lengths, outputs = self.rows.T
+        starts = np.searchsorted(words, np.arange(self.source_size + 1))
+        table = sparse.csr_array((self.counts / lengths, outputs, starts), shape=(self.source_size, self.target_size))
+        table = _sorted(table)  # of equal places, the shortest input still comes first
+        table.sum_duplicates()
+        return table
 
     def lexicon(self) -> "Lexicon":
         """Trans(o|i) of Eq. 17."""
@@ -62,12 +79,15 @@ class Lexicon:
         array([0.5, 0.5])
         """
         first, second = paired_ids(sources, targets)
-        rows = np.repeat(first.lengths, second.lengths)
-        offsets = np.concatenate([[0], np.cumsum(rows)])
-        values = np.empty(int(offsets[-1]))
-        table = self.table[:-1] if self.null else self.table
-        kernels.look_up(first.values, first.offsets, second.values, second.offsets, *_arrays(_sorted(table)), values)
-        return Ragged(values, offsets)
+        lengths = np.repeat(first.lengths, second.lengths)
+        source = first.values[ranges(np.repeat(first.offsets[:-1], second.lengths), lengths)]
+        target = np.repeat(second.values, lengths)
+        words, outputs = self.table.shape
+        known = (source < words - self.null) & (target < outputs)
+        values = np.zeros(len(known))
+        if known.any():  # scipy's answer to no index at all is no array
+            values[known] = self.table[source[known], target[known]]
+        return Ragged.from_lengths(values, lengths)
 
     def alpha(self, sources: Sentences, targets: Sentences) -> Ragged:
         """α^IBM: β^IBM normalised over the input positions (Eq. 19).
@@ -99,8 +119,7 @@ def count_table(
     """
     first, second = paired_ids(sources, targets)
     sizes = _size(first, source_size, "source"), _size(second, target_size, "target")
-    places = *_index(first, sizes[0]), second.values, second.offsets
-    return CountTable(*kernels.count(*places, first.lengths, sizes[1]), *sizes)
+    return CountTable(*_count(_places(first, second, *sizes)), *sizes)
 
 
 def translation_table(C: sparse.csr_array) -> sparse.csr_array:
@@ -147,20 +166,23 @@ def ibm_model_1(
     sizes = _size(first, source_size, "source"), _size(second, target_size, "target")
     if null:
         first, sizes = _with_null(first, sizes[0]), (sizes[0] + 1, sizes[1])
-    places = *_index(first, sizes[0]), second.values, second.offsets
-    indptr, indices, data = kernels.first_step(*places, first.lengths, sizes[1])
+    places = _places(first, second, *sizes)
+    indptr, indices, data = _first_step(places)
     constant = float(np.dot(np.log(first.lengths), second.lengths))
     history = [-math.log(max(1, sizes[1])) * len(second.values)]
     for iteration in range(iterations):
-        evidence = kernels.evidence(*places, indptr, indices, data, sizes[1])
+        evidence = _evidence(places, (indptr, indices, data))
         history.append(float(np.log(evidence).sum()) - constant)
         if iteration + 1 < iterations:
-            data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
-    return Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
+            data = _maximise(places, (indptr, indices, data), 1 / evidence)
+    table = sparse.csr_array((data, indices, indptr), shape=sizes)
+    return Lexicon(_sorted(table), null, tuple(history))
 
 
-def _index(sources: Ragged, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    return kernels.index(sources.values, sources.offsets, np.argsort(sources.lengths, kind="stable"), size)
+def _places(sources: Ragged, targets: Ragged, source_size: int, target_size: int) -> Places:
+    by_length = np.argsort(sources.lengths, kind="stable")
+    start, sentence = _index(sources.values, sources.offsets, by_length, source_size)
+    return start, sentence, targets.values, targets.offsets, sources.lengths, target_size
 
 
 def _with_null(sources: Ragged, null: int) -> Ragged:
@@ -178,18 +200,8 @@ def _size(ids: Ragged, size: int | None, side: str) -> int:
 
 
 def _sorted(table: sparse.csr_array) -> sparse.csr_array:
-    """The columns of every row in rising order, in linear time."""
-    return table if table.has_sorted_indices else table.tocsc().tocsr()
-
-
-def _arrays(table: sparse.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """The three arrays of a sparse matrix, always of one type: each other type would be compiled anew."""
-    return table.indptr.astype(np.int64), table.indices.astype(np.int32), table.data.astype(np.float64)
-
-
-BITS = 21  # of an id or a length in a key
-MOST = 1 << BITS
-Cells = tuple[NDArray[np.int64], NDArray[np.int64]]  # rising keys, and how often each was counted
+    """The columns of every row in rising order, in linear time; equal columns stay in their order."""
+    return table.tocsc().tocsr()
 
 
 @dataclass
@@ -221,7 +233,7 @@ class Tally:
 
     def _carry(self) -> None:
         second, first = self.parts.pop(), self.parts.pop()
-        self.parts.append(kernels.add_sorted(*first, *second))
+        self.parts.append(_add_sorted(*first, *second))
 
 
 def table_cells(sources: Ragged, targets: Ragged, source_size: int, target_size: int) -> Cells:
@@ -259,9 +271,9 @@ def together_cells(sources: Ragged, targets: Ragged, source_size: int, target_si
     array([1])
     """
     first, second = distinct(sources), distinct(targets)
-    places = kernels.index(first.values, first.offsets, np.arange(len(first)), source_size)
+    start, sentence = _index(first.values, first.offsets, np.arange(len(first)), source_size)
     alike = np.ones(len(first), np.int64)  # lengths do not matter here
-    rows, counts = kernels.count(*places, second.values, second.offsets, alike, target_size)
+    rows, counts = _count((start, sentence, second.values, second.offsets, alike, target_size))
     return (rows[:, 0].astype(np.int64) << BITS) | rows[:, 2], counts
 
 
@@ -272,7 +284,7 @@ def distinct(ids: Ragged) -> Ragged:
     >>> distinct(as_ids([[3, 1, 3], []])).values
     array([3, 1], dtype=int32)
     """
-    return Ragged(*kernels.distinct(ids.values, ids.offsets, ids.size))
+    return Ragged(*_distinct(ids.values, ids.offsets, ids.size))
 
 
 def together_of(cells: Cells, source_size: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -284,3 +296,192 @@ def together_of(cells: Cells, source_size: int, chosen: NDArray[np.int64]) -> ND
     dense = np.zeros((source_size, len(chosen)))
     dense[(keys >> BITS)[column >= 0], column[column >= 0]] = counts[column >= 0]
     return dense
+
+
+@compiled
+def _index(values: Int32, offsets: Int64, order: Int64, size: int) -> tuple[Int64, Int32]:
+    """(start, sentence): the sentences of each source word, in the given order of sentences."""
+    start = np.zeros(size + 1, np.int64)
+    for i in values:
+        start[i + 1] += 1
+    for i in range(size):
+        start[i + 1] += start[i]
+    fill = start[:-1].copy()
+    sentence = np.empty(len(values), np.int32)
+    for m in order:
+        for position in range(offsets[m], offsets[m + 1]):
+            i = values[position]
+            sentence[fill[i]] = m
+            fill[i] += 1
+    return start, sentence
+
+
+@compiled
+def _count(places: Places) -> tuple[Int32, Int64]:
+    """N_L(i, o): how often target word o met source word i in sources of length L; rows (i, L, o), in that order."""
+    start, sentence, targets, offsets, lengths, size = places
+    cells = 0
+    for m in sentence:
+        cells += offsets[m + 1] - offsets[m]
+    capacity = max(1, min(cells, 1 << 24))  # memory that is never written to is never taken
+    rows = np.empty((capacity, 3), np.int32)
+    counts = np.empty(capacity, np.int64)
+    used = 0
+    tally = np.zeros(size, np.int32)  # half the cache of int64
+    touched = np.empty(size, np.int32)
+    for i in range(len(start) - 1):
+        begin = start[i]
+        while begin < start[i + 1]:
+            length = lengths[sentence[begin]]
+            found = 0
+            end = begin
+            while end < start[i + 1] and lengths[sentence[end]] == length:
+                m = sentence[end]
+                for t in range(offsets[m], offsets[m + 1]):
+                    o = targets[t]
+                    if tally[o] == 0:
+                        touched[found] = o
+                        found += 1
+                    tally[o] += 1
+                end += 1
+            begin = end
+            while used + found > capacity:
+                rows = np.concatenate((rows, np.empty((capacity, 3), np.int32)))
+                counts = np.concatenate((counts, np.empty(capacity, np.int64)))
+                capacity *= 2
+            if 16 * found > size:  # to look at every word is then less than to sort
+                found = 0
+                for o in range(size):
+                    if tally[o] != 0:
+                        touched[found] = o
+                        found += 1
+            else:
+                touched[:found].sort()
+            for o in touched[:found]:
+                rows[used, 0] = i
+                rows[used, 1] = length
+                rows[used, 2] = o
+                counts[used] = tally[o]
+                tally[o] = 0
+                used += 1
+    return rows[:used], counts[:used]
+
+
+@compiled
+def _first_step(places: Places) -> Table:
+    """Trans after one iteration from the uniform start: C over its row sums, columns in order of appearance."""
+    start, sentence, targets, offsets, lengths, size = places
+    cells = 0
+    for m in sentence:
+        cells += offsets[m + 1] - offsets[m]
+    capacity = max(1, min(cells, 1 << 24))
+    indptr = np.zeros(len(start), np.int64)
+    indices = np.empty(capacity, np.int32)
+    data = np.empty(capacity, np.float64)
+    row = np.zeros(size, np.float64)
+    used = 0
+    for i in range(len(start) - 1):
+        first = used
+        while used + size > len(indices):
+            indices = np.concatenate((indices, np.empty(len(indices), np.int32)))
+            data = np.concatenate((data, np.empty(len(data), np.float64)))
+        for place in range(start[i], start[i + 1]):
+            m = sentence[place]
+            share = 1.0 / lengths[m]
+            for o in targets[offsets[m] : offsets[m + 1]]:
+                if row[o] == 0.0:
+                    indices[used] = o
+                    used += 1
+                row[o] += share
+        total = 0.0
+        for k in range(first, used):
+            total += row[indices[k]]
+        for k in range(first, used):
+            data[k] = row[indices[k]] / total
+            row[indices[k]] = 0.0
+        indptr[i + 1] = used
+    return indptr, indices[:used], data[:used]
+
+
+@compiled
+def _evidence(places: Places, table: Table) -> Floats:
+    """Σ_l Trans(y_t | x_l) for every target position."""
+    start, sentence, targets, offsets, _, size = places
+    indptr, indices, data = table
+    total = np.zeros(len(targets), np.float64)
+    row = np.zeros(size, np.float64)
+    for i in range(len(start) - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            row[indices[k]] = data[k]
+        for place in range(start[i], start[i + 1]):
+            m = sentence[place]
+            for t in range(offsets[m], offsets[m + 1]):
+                total[t] += row[targets[t]]
+    return total
+
+
+@compiled
+def _maximise(places: Places, table: Table, inverse: Floats) -> Floats:
+    """One M-step: Trans(o | i) in proportion to Trans(o | i) · Σ 1/evidence over the places where i meets o."""
+    start, sentence, targets, offsets, _, size = places
+    indptr, indices, data = table
+    new = np.empty(len(data), np.float64)
+    row = np.zeros(size, np.float64)
+    for i in range(len(start) - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            row[indices[k]] = 0.0
+        for place in range(start[i], start[i + 1]):
+            m = sentence[place]
+            for t in range(offsets[m], offsets[m + 1]):
+                row[targets[t]] += inverse[t]
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            new[k] = data[k] * row[indices[k]]
+            total += new[k]
+        for k in range(indptr[i], indptr[i + 1]):
+            new[k] /= total
+    return new
+
+
+@compiled
+def _add_sorted(keys: Int64, counts: Int64, other_keys: Int64, other_counts: Int64) -> tuple[Int64, Int64]:
+    """Two lists of rising keys as one, the counts of equal keys added up."""
+    merged = np.empty(len(keys) + len(other_keys), np.int64)
+    sums = np.empty(len(merged), np.int64)
+    i = 0
+    j = 0
+    used = 0
+    while i < len(keys) or j < len(other_keys):
+        if j == len(other_keys) or (i < len(keys) and keys[i] < other_keys[j]):
+            merged[used] = keys[i]
+            sums[used] = counts[i]
+            i += 1
+        elif i == len(keys) or other_keys[j] < keys[i]:
+            merged[used] = other_keys[j]
+            sums[used] = other_counts[j]
+            j += 1
+        else:
+            merged[used] = keys[i]
+            sums[used] = counts[i] + other_counts[j]
+            i += 1
+            j += 1
+        used += 1
+    return merged[:used].copy(), sums[:used].copy()
+
+
+@compiled
+def _distinct(values: Int32, offsets: Int64, size: int) -> tuple[Int32, Int64]:
+    """(values, offsets) with each word of a sentence once, where it first stands."""
+    last = np.full(size, -1, np.int64)
+    kept = np.empty(len(values), np.int32)
+    new_offsets = np.zeros(len(offsets), np.int64)
+    used = 0
+    for m in range(len(offsets) - 1):
+        for position in range(offsets[m], offsets[m + 1]):
+            i = values[position]
+            if last[i] != m:
+                last[i] = m
+                kept[used] = i
+                used += 1
+        new_offsets[m + 1] = used
+    return kept[:used].copy(), new_offsets

@@ -20,15 +20,12 @@ class Trainable(Protocol):
 
     def loss(self, batch: Any) -> Float[Tensor, ""]:
         """The loss of a batch, to be minimised."""
-        ...
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """All parameters; those without `requires_grad` are not trained."""
-        ...
 
     def train(self, mode: bool = True) -> object:
         """Switch dropout on or off."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Teacher forcing runs over whole sequences at once, since the decoder's states do
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -17,7 +17,8 @@ from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
 from heedful.models.attention import project
 from heedful.models.classifier import log_odds
-from heedful.models.encoders import LSTMEncoder, is_faster_by_word, read_words
+from heedful.models.encoders import Embedded, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
+from heedful.models.training import evaluation_mode
 
 State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
 
@@ -31,7 +32,7 @@ class TranslatorOutput:
 
     context: Float[Tensor, "B T D"]
     alpha: Float[Tensor, "B H T L"]
-    hidden: Float[Tensor, "B L D"]
+    hidden: Hidden
     states: Float[Tensor, "B T D"]
 
 
@@ -52,7 +53,7 @@ class PairScorer(nn.Module):
         else:
             raise ConfigError(f"{heads} heads need attention = 'bilinear'")
 
-    def forward(self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"]) -> Float[Tensor, "B H T L"]:
+    def forward(self, states: Float[Tensor, "B T D"], hidden: Hidden) -> Float[Tensor, "B H T L"]:
         """One score for each head, output position and input position."""
         if self.kind == "bilinear":
             queries = torch.stack([weight(states) for weight in self.weights], dim=1)
@@ -88,9 +89,7 @@ class Translator(nn.Module):
             self.context_in = nn.Linear(2 * width, width)
             self.output = nn.Linear(width, vocabulary)
 
-    def encode(
-        self, embedded: Float[Tensor, "B L E"], mask: Bool[Tensor, "B L"]
-    ) -> tuple[Float[Tensor, "B L D"], State]:
+    def encode(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, State]:
         """Encoder states, and the state the decoder starts from."""
         hidden, last = self.encoder.with_last_state(embedded, mask)
         directions = 2 if self.config.bidirectional else 1
@@ -109,7 +108,7 @@ class Translator(nn.Module):
             return TranslatorOutput(context, alpha, hidden, states)
         return self.from_embeddings(self.embedding(batch.source), batch)
 
-    def from_embeddings(self, embedded: Float[Tensor, "B L E"], batch: PairBatch) -> TranslatorOutput:
+    def from_embeddings(self, embedded: Embedded, batch: PairBatch) -> TranslatorOutput:
         """The same from source embeddings, so that gradients can be taken with respect to them."""
         hidden, start = self.encode(embedded, batch.source_mask)
         states, _ = self.decoder(self.embedding(batch.target_in), start)
@@ -117,7 +116,7 @@ class Translator(nn.Module):
         return TranslatorOutput(context, alpha, hidden, states)
 
     def attend(
-        self, states: Float[Tensor, "B T D"], hidden: Float[Tensor, "B L D"], mask: Bool[Tensor, "B L"]
+        self, states: Float[Tensor, "B T D"], hidden: Hidden, mask: Mask
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T L"]]:
         """Context vectors, summed over heads, and the attention weights."""
         scores = self.scorer(states, hidden)
@@ -143,7 +142,7 @@ class Translator(nn.Module):
 @torch.no_grad()
 def translator_probe(
     model: Translator,
-    hidden: Float[Tensor, "B L D"],
+    hidden: Hidden,
     states: Float[Tensor, "B T D"],
     targets: Int[Tensor, "B T"],
     *,
@@ -180,9 +179,7 @@ def translate(
         raise ConfigError(f"the beam is {beam}; it must be 1 or more")
     device = next(model.parameters()).device
     result: list[list[int]] = [[] for _ in range(len(pairs))]
-    training = model.training
-    model.eval()
-    try:
+    with evaluation_mode([model]):
         for batch in evaluation_batches(pairs, max_tokens=max(1, max_tokens // beam), device=device):
             limits = 2 * batch.source_mask.sum(1) + 10
             if max_length is not None:
@@ -190,18 +187,12 @@ def translate(
             ids = beam_search(model, batch.source, batch.source_mask, limits, beam)
             for place, row in zip(batch.index, ids, strict=True):
                 result[int(place)] = row
-    finally:
-        model.train(training)
     return result
 
 
 @torch.no_grad()
 def beam_search(
-    model: Translator,
-    source: Int[Tensor, "B L"],
-    mask: Bool[Tensor, "B L"],
-    limits: Int[Tensor, " B"],
-    beam: int,
+    model: Translator, source: Int[Tensor, "B L"], mask: Mask, limits: Int[Tensor, " B"], beam: int
 ) -> list[list[int]]:
     """The most probable of `beam` hypotheses for each source, by the sum of log-probabilities; beam 1 is greedy.
 
@@ -217,8 +208,13 @@ def beam_search(
     scores[:, 0] = 0.0  # the copies of the start are one hypothesis
     done = torch.zeros(B * beam, dtype=torch.bool, device=source.device)
     for length in range(int(limits.max())):
-        log_p, state = _step(model, words[:, -1:], state, hidden, mask)
-        log_p = _keep_finished(log_p, done)
+        states, state = model.decoder(model.embedding(words[:, -1:]), state)
+        context, _ = model.attend(states, hidden, mask)
+        logits = model.read(context, states)[:, 0]
+        logits[:, [PAD, BOS]] = -torch.inf
+        log_p = logits.log_softmax(-1)
+        log_p[done] = -torch.inf
+        log_p[done, PAD] = 0.0  # a finished hypothesis continues with padding only, at no cost
         V = log_p.shape[-1]
         totals = (scores.view(B * beam, 1) + log_p).view(B, beam * V)
         scores, chosen = totals.topk(beam, dim=1)
@@ -230,24 +226,3 @@ def beam_search(
             break
     best = scores.argmax(1) + torch.arange(B, device=source.device) * beam
     return [[int(w) for w in row if w not in (BOS, EOS, PAD)] for row in words[best].tolist()]
-
-
-def _step(
-    model: Translator,
-    word: Int[Tensor, "N 1"],
-    state: tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]],
-    hidden: Float[Tensor, "N L D"],
-    mask: Bool[Tensor, "N L"],
-) -> tuple[Float[Tensor, "N V"], tuple[Float[Tensor, "layers N D"], Float[Tensor, "layers N D"]]]:
-    states, state = model.decoder(model.embedding(word), state)
-    context, _ = model.attend(states, hidden, mask)
-    logits = model.read(context, states)[:, 0]
-    logits[:, [PAD, BOS]] = -torch.inf
-    return logits.log_softmax(-1), state
-
-
-def _keep_finished(log_p: Float[Tensor, "N V"], done: Bool[Tensor, " N"]) -> Float[Tensor, "N V"]:
-    """A finished hypothesis continues with padding only, at no cost."""
-    log_p[done] = -torch.inf
-    log_p[done, PAD] = 0.0
-    return log_p

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heedful.data.ragged import Ragged, Sentences, offsets_of, paired_ids, ranges
 from heedful.errors import DataError
-from heedful.metrics.numba_kernels import compiled
+from heedful.metrics.rank import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,8 +13,8 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.data.ragged import Ragged, Sentences, as_ids, paired_ids
 from heedful.data.vocabulary import SPECIALS, EncodedSplit, Vocabulary, encode, tokenise
 from heedful.errors import DataError
-from heedful.metrics.alignment import alignment_scores, diagonal_links, links_from_attention
 from heedful.metrics.statistics import Estimate
+from heedful.metrics.translation_quality import alignment_scores, diagonal_links, links_from_attention
 from heedful.models.lexicon import count_table, ibm_model_1
 from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 from heedful.storage.atomic_files import write_json

@@ -115,12 +115,12 @@ _EQUATIONS = (
     Equation(
         5,
         _displayed(_sub("p", "t"), "=", "σ", "(", _over("1", "L"), _sum("l"), "W", _sub("e", _X), ")"),
-        "models.proxy.BagOfWordsProxy",
+        "models.classifier.BagOfWordsProxy",
     ),
     Equation(
         6,
         _displayed(_both("β", _TL, _PX), "=", "σ", _sub(_row("(", "W", _sub("e", _X), ")"), _Y)),
-        "models.proxy.BagOfWordsProxy",
+        "models.classifier.BagOfWordsProxy",
     ),
     Equation(
         7,
@@ -149,7 +149,7 @@ _EQUATIONS = (
             *("ξ", "(", "u", ",", "v", ")", "=", _token("i", "p̂"), "(", _token("text", "inf"), "{", "τ", ":"),
             *("A", "(", "α", ",", _token("i", "α̂"), "(", "τ", ")", ")", ">", "A", "(", "u", ",", "v", ")", "}", ")"),
         ),
-        "metrics.trajectory.contextualised_agreement",
+        "metrics.agreement.contextualised_agreement",
     ),
     Equation(
         16,

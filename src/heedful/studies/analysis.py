@@ -23,8 +23,18 @@ from numpy.typing import NDArray
 from heedful.data.parallel import Alignment
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
-from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
-from heedful.metrics.alignment import (
+from heedful.metrics.agreement import (
+    agreement,
+    contextualised_agreement,
+    contextualised_estimate,
+    maximum_over_steps,
+    random_agreement,
+    shuffled_agreement,
+)
+from heedful.metrics.entropy import normalised_entropy
+from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.metrics.translation_quality import (
     Links,
     alignment_scores,
     attention_between_words,
@@ -32,10 +42,6 @@ from heedful.metrics.alignment import (
     diagonal_links,
     links_from_attention,
 )
-from heedful.metrics.entropy import normalised_entropy
-from heedful.metrics.rank import kendall_tau_b
-from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
-from heedful.metrics.trajectory import contextualised_agreement, contextualised_estimate, maximum_over_steps
 from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
 from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
 

@@ -11,8 +11,7 @@ from heedful.data.batching import evaluation_batches, training_batches
 from heedful.data.corpus import SPLITS, Corpus
 from heedful.data.vocabulary import EncodedSplit, encode
 from heedful.errors import DataError
-from heedful.models.classifier import AttentionClassifier, nll, predict
-from heedful.models.proxy import BagOfWordsProxy, logistic_probe
+from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy, logistic_probe, nll, predict
 from heedful.studies.run_directory import RunDirectory, sample_indices
 from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import probe_snapshot, record

@@ -13,7 +13,7 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.metrics.agreement import agreement
-from heedful.metrics.alignment import attention_between_words, links_from_attention
+from heedful.metrics.translation_quality import attention_between_words, links_from_attention
 from heedful.models.lexicon import count_table
 from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
 from heedful.studies.result import StudyResult

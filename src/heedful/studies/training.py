@@ -16,8 +16,7 @@ from torch import Tensor
 from heedful.config import TrainConfig
 from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent
-from heedful.models.classifier import AttentionClassifier
-from heedful.models.proxy import BagOfWordsProxy
+from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy
 from heedful.models.training import TrainingState, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically

@@ -11,9 +11,9 @@ from heedful.data.corpus import SPLITS
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
-from heedful.metrics.bleu import corpus_bleu
+from heedful.metrics.translation_quality import corpus_bleu
+from heedful.models.classifier import BagOfWordsProxy
 from heedful.models.lexicon import ibm_model_1
-from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator, translate
 from heedful.studies.run_directory import RunDirectory, sample_indices
 from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded

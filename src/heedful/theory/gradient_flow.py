@@ -18,10 +18,12 @@ from scipy import sparse, special
 from heedful.data.ragged import Ragged, Sentences, paired_ids
 from heedful.errors import DataError
 
+OutputVectors = Float[np.ndarray, "O d"]
+InputVectors = Float[np.ndarray, "I d"]
+WordTable = Float[np.ndarray, "I O"]
 
-def logit_derivative(
-    sources: Sentences, targets: Sentences, W: Float[np.ndarray, "O d"], e: Float[np.ndarray, "I d"]
-) -> Float[np.ndarray, "I O"]:
+
+def logit_derivative(sources: Sentences, targets: Sentences, W: OutputVectors, e: InputVectors) -> WordTable:
     """∂θ̂/∂τ at any W and e, exactly (snell2021, Eqs 44–46 summed over the corpus, and the same for W).
 
         ∂e/∂τ = G W,   ∂W/∂τ = Gᵀ e,   G = C − Σ_m T^m b^m (p^m)ᵀ,   b^m_i = (1/L^m) Σ_l 1[x_l = i]
@@ -39,13 +41,11 @@ def logit_derivative(
         raise DataError(f"W has width {W.shape[1]} but e has {e.shape[1]}; the proxy multiplies them")
     p = special.softmax(bags @ (e @ W.T), axis=1)
     G = (bags.T @ counts).toarray() - bags.T @ (counts.sum(axis=1)[:, None] * p)
-    derivative: Float[np.ndarray, "I O"] = (G @ W) @ W.T + e @ (e.T @ G)
+    derivative: WordTable = (G @ W) @ W.T + e @ (e.T @ G)
     return derivative
 
 
-def probability_derivative(
-    sources: Sentences, targets: Sentences, W: Float[np.ndarray, "O d"], e: Float[np.ndarray, "I d"]
-) -> Float[np.ndarray, "I O"]:
+def probability_derivative(sources: Sentences, targets: Sentences, W: OutputVectors, e: InputVectors) -> WordTable:
     """∂θ/∂τ at any W and e, exactly: the chain rule over `logit_derivative`.
 
         ∂θ_{i,o}/∂τ = θ_{i,o} (∂θ̂_{i,o}/∂τ − Σ_o' θ_{i,o'} ∂θ̂_{i,o'}/∂τ)
@@ -57,7 +57,7 @@ def probability_derivative(
     return _through_softmax(logit_derivative(sources, targets, W, e), W, e)
 
 
-def logit_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
+def logit_limit(C: WordTable) -> WordTable:
     """The limit of ∂θ̂/∂τ at initialisation as d → ∞, from the count table (snell2021, Eq. 53).
 
         2 (C_{i,o} − (1/|O|) Σ_o' C_{i,o'})
@@ -71,11 +71,11 @@ def logit_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
     if C.shape[1] == 0:
         raise DataError(f"a count table of shape {C.shape} has no output words")
     centred = C - C[:, :1]  # the mean of equal numbers need not be that number; the mean of zeros is zero
-    limit: Float[np.ndarray, "I O"] = 2 * (centred - centred.mean(axis=1, keepdims=True))
+    limit: WordTable = 2 * (centred - centred.mean(axis=1, keepdims=True))
     return limit
 
 
-def probability_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
+def probability_limit(C: WordTable) -> WordTable:
     """The limit of ∂θ/∂τ at initialisation as d → ∞.
 
         (2/|O|) (C_{i,o} − (1/|O|) Σ_o' C_{i,o'})
@@ -86,13 +86,11 @@ def probability_limit(C: Float[np.ndarray, "I O"]) -> Float[np.ndarray, "I O"]:
     >>> probability_limit(np.array([[1.0, 0.0]]))
     array([[ 0.5, -0.5]])
     """
-    limit: Float[np.ndarray, "I O"] = logit_limit(C) / C.shape[1]
+    limit: WordTable = logit_limit(C) / C.shape[1]
     return limit
 
 
-def draw_proxy(
-    source_size: int, target_size: int, width: int, seed: int
-) -> tuple[Float[np.ndarray, "O d"], Float[np.ndarray, "I d"]]:
+def draw_proxy(source_size: int, target_size: int, width: int, seed: int) -> tuple[OutputVectors, InputVectors]:
     """Initial W and e of the proxy: W_o, e_i ~ N(0, I_d/d) (snell2021 §4.1).
 
     >>> W, e = draw_proxy(2, 3, width=5, seed=0)
@@ -153,9 +151,8 @@ def _bags(
     """b^m of every source, (M, I), and how often each target has each word, (M, O)."""
     first, second = paired_ids(sources, targets)
     weights = np.repeat(1 / first.lengths, first.lengths)
-    return _rows(first, weights, source_size, "source"), _rows(
-        second, np.ones(len(second.values)), target_size, "target"
-    )
+    counts = np.ones(len(second.values))
+    return _rows(first, weights, source_size, "source"), _rows(second, counts, target_size, "target")
 
 
 def _rows(ids: Ragged, weights: Float[np.ndarray, " n"], size: int, side: str) -> sparse.csr_array:
@@ -164,15 +161,13 @@ def _rows(ids: Ragged, weights: Float[np.ndarray, " n"], size: int, side: str) -
     return sparse.csr_array((weights, ids.values, ids.offsets), shape=(len(ids), size))
 
 
-def _through_softmax(
-    logit: Float[np.ndarray, "I O"], W: Float[np.ndarray, "O d"], e: Float[np.ndarray, "I d"]
-) -> Float[np.ndarray, "I O"]:
+def _through_softmax(logit: WordTable, W: OutputVectors, e: InputVectors) -> WordTable:
     theta = special.softmax(e @ W.T, axis=1)
-    derivative: Float[np.ndarray, "I O"] = theta * (logit - (theta * logit).sum(axis=1, keepdims=True))
+    derivative: WordTable = theta * (logit - (theta * logit).sum(axis=1, keepdims=True))
     return derivative
 
 
-def _fit(x: Float[np.ndarray, "I O"], y: Float[np.ndarray, "I O"]) -> tuple[float, float]:
+def _fit(x: WordTable, y: WordTable) -> tuple[float, float]:
     """Correlation and slope of y on x."""
     if not x.any():
         return math.nan, math.nan

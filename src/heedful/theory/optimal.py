@@ -10,6 +10,7 @@ from scipy import special
 
 from heedful.errors import ConfigError, DataError, ProjectionError
 
+Weights = Float[np.ndarray, " L"]
 CENTRING = 0.1  # t as a share of the current mean of α∘λ
 BOUNDARY = 0.99  # largest share of the way to 0 that a weight can go in one step
 DRIFT = 1e3  # λ stays within this factor of t/α
@@ -113,7 +114,7 @@ class _Problem(NamedTuple):
     gamma: Float[np.ndarray, "L V"]
     state: Float[np.ndarray, " V"]
 
-    def at(self, alpha: Float[np.ndarray, " L"]) -> "_Point":
+    def at(self, alpha: Weights) -> "_Point":
         z = alpha @ self.gamma + self.state
         p, loss = _softmax(z)
         gradient = self.gamma @ p
@@ -123,11 +124,11 @@ class _Problem(NamedTuple):
 class _Point(NamedTuple):
     """One α with its loss and gradient."""
 
-    alpha: Float[np.ndarray, " L"]
+    alpha: Weights
     z: Float[np.ndarray, " V"]
     p: Float[np.ndarray, " V"]
     loss: float
-    gradient: Float[np.ndarray, " L"]
+    gradient: Weights
     gap: float
 
 
@@ -155,9 +156,7 @@ def _minimise(problem: _Problem, tolerance: float, max_iterations: int) -> tuple
     return best, iterations
 
 
-def _newton(
-    problem: _Problem, point: _Point, lam: Float[np.ndarray, " L"], t: float
-) -> tuple[Float[np.ndarray, " L"], Float[np.ndarray, " L"]]:
+def _newton(problem: _Problem, point: _Point, lam: Weights, t: float) -> tuple[Weights, Weights]:
     """The step in α, which keeps its sum, and in λ.
 
         (H + diag(λ/α)) Δα = t/α − ∇ℒ + ν1,   H = Γ (diag p − p pᵀ) Γᵀ,   Δλ = t/α − λ − λ/α Δα
@@ -179,7 +178,7 @@ def _newton(
     return step, aim - lam - lam / point.alpha * step
 
 
-def _line_search(problem: _Problem, point: _Point, step: Float[np.ndarray, " L"], t: float) -> float:
+def _line_search(problem: _Problem, point: _Point, step: Weights, t: float) -> float:
     """A size at which ℒ(α) − t Σ_l ln α_l, convex along the step, has not yet turned up as steeply as it went down.
 
     By its slope, not its value: near the optimum differences of values are lost to rounding.
@@ -195,7 +194,7 @@ def _line_search(problem: _Problem, point: _Point, step: Float[np.ndarray, " L"]
     return size
 
 
-def _room(x: Float[np.ndarray, " L"], step: Float[np.ndarray, " L"]) -> float:
+def _room(x: Weights, step: Weights) -> float:
     """The size at which the first coordinate of x + size · step reaches 0."""
     down = step < 0
     return float(np.min(x[down] / -step[down], initial=np.inf))

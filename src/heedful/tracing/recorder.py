@@ -12,9 +12,8 @@ from heedful.data.batching import PairBatch, evaluation_batches
 from heedful.data.ragged import FloatArray, Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
-from heedful.models.classifier import AttentionClassifier, lexical_probe, log_odds, nll, predict
+from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy, lexical_probe, log_odds, nll, predict
 from heedful.models.lexicon import Lexicon
-from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator, TranslatorOutput, translator_probe
 from heedful.tracing.store import QUANTITIES, Snapshot
 

@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.attribution.attention_maps import Importance, normalised, shares
-from heedful.attribution.gradients import g_h_x, gradients
+from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, gradients
 from heedful.attribution.interface import Passage, Subject
-from heedful.attribution.leave_one_out import d_y_h, d_y_x
 from heedful.attribution.modules import classifier_network
 from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batching import Batch, collate, evaluation_batches, training_batches

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from heedful.config import StudyConfig
-from heedful.metrics.agreement import agreement
+from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.metrics.trajectory import contextualised_agreement
 from heedful.papers.experiment import Needs, Unit, Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve
 from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of

@@ -23,8 +23,8 @@ from heedful.data.synthetic.tasks import LENGTH, TYPES, stream_texts
 from heedful.data.vocabulary import EOS
 from heedful.execution.worker import OnEvent
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
-from heedful.metrics.bleu import corpus_bleu
 from heedful.metrics.statistics import Estimate
+from heedful.metrics.translation_quality import corpus_bleu
 from heedful.models.classifier import AttentionClassifier, lexical_probe
 from heedful.models.training import build_optimiser, train
 from heedful.models.translator import Translator, translate, translator_probe

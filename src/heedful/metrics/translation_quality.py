@@ -1,4 +1,4 @@
-"""Word alignment scores: alignment error rate, precision, recall (Och & Ney 2003), and chance baselines.
+"""Quality of translations: BLEU; and of word alignments: error rate, precision, recall (Och & Ney 2003), and chance.
 
 A link is (source position, target position). Gold has sure links S and possible links P ⊇ S.
 """
@@ -13,10 +13,34 @@ from numpy.typing import ArrayLike, NDArray
 
 from heedful.data.ragged import Ragged
 from heedful.errors import DataError
+from heedful.metrics.agreement import first_maximum
 from heedful.metrics.statistics import Estimate, bootstrap_ratio
 
 Link = tuple[int, int]
 Links = Collection[Link]
+
+
+@dataclass(frozen=True)
+class Bleu:
+    """A corpus BLEU in [0, 100] and sacrebleu's signature."""
+
+    score: float
+    signature: str
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
+    """BLEU of hypotheses against one reference each.
+
+    >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]).score, 6)
+    100.0
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    if len(hypotheses) != len(references) or not hypotheses:
+        raise DataError(f"{len(hypotheses)} translations for {len(references)} references")
+    metric = BLEU()
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    return Bleu(float(score), str(metric.get_signature()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +111,10 @@ def links_from_attention(
         raise DataError(f"{len(alpha)} rows of attention, but {int(lengths.sum())} target words")
     if len(alpha) == 0:
         return [frozenset() for _ in lengths]
-    highest = np.maximum.reduceat(alpha.values, alpha.offsets[:-1])
-    at = np.flatnonzero(alpha.values == np.repeat(highest, alpha.lengths))
-    rows, first = np.unique(alpha.row_of[at], return_index=True)
-    if len(rows) != len(alpha):
+    tops = first_maximum(alpha)
+    if len(tops) != len(alpha):
         raise DataError("the attention has NaN; every row needs a highest value")
-    best = (at[first] - alpha.offsets[:-1]).tolist()
+    best = (tops - alpha.offsets[:-1]).tolist()
     ends = np.cumsum(lengths)
     return [
         frozenset((best[r], r - start) for r in range(start, end))
