@@ -5,28 +5,25 @@ and, for the inputs, τ-b as a share of the highest that so many zeros allow.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from heedful.papers.experiment import Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
-from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, NAMES, MeisterCorpus, entmax
-from heedful.papers.meister2021.models import MeisterModel, read_answers
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes, matrix_panel
+from heedful.papers.meister2021.config import ARCHITECTURES, NAMES, MeisterBudget, MeisterCorpus, entmax
+from heedful.papers.meister2021.models import MeisterModel
 from heedful.papers.meister2021.tables import (
     AXIS,
     AXIS_CAPTION,
     PROJECTIONS,
     SPREAD,
-    Answer,
     PerText,
-    all_along,
+    Seen,
     along_grid,
     by_name,
     cell,
     columns,
     less,
-    main_models,
     numbers,
     on_axis,
-    over_ceiling,
     over_seeds,
     per_text,
     trend,
@@ -34,7 +31,6 @@ from heedful.papers.meister2021.tables import (
 )
 from heedful.papers.published import published_means
 
-Seen = Mapping[MeisterModel, Sequence[Answer]]
 PAIRS = {"gradient": ("g_y_x", "g_y_h"), "leave-one-out": ("d_y_x", "d_y_h")}
 SYMBOLS = {"g_y_x": "g_y(x)", "d_y_x": "D_y(x)", "g_y_h": "g_y(I)", "d_y_h": "D_y(I)"}
 
@@ -49,20 +45,19 @@ def on_support(importance: str) -> PerText:
     return per_text(f"tau {importance} support")
 
 
-def share_of_ceiling(importance: str) -> PerText:
-    """τ-b as a share of what an importance without ties can have with this α."""
-    return over_ceiling(f"tau {importance}")
+def over_ceiling(importance: str) -> PerText:
+    """τ-b as a share of the highest that this α can have with an importance that has no ties (SPEC §6.4)."""
+    return lambda answer: numbers(answer[f"tau {importance}"]) / numbers(answer["ceiling"])
 
 
-def find_table6(workspace: Workspace) -> Finding:
+def find_table6(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 6: τ(α, importance) of inputs and of hidden states, and what remains of it without its tied zeros."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
+    corpora = budget.corpora
     inputs, hidden = ("g_y_x", "d_y_x"), ("g_y_h", "d_y_h")
     tables = (
         _table("Table 6: τ(α, importance of the inputs x)", corpora, seen, {i: tau(i) for i in inputs}),
         _table("Table 6: τ(α, importance of the hidden states I)", corpora, seen, {i: tau(i) for i in hidden}),
-        _table("Inputs, as a share of the ceiling", corpora, seen, {i: share_of_ceiling(i) for i in inputs}),
+        _table("Inputs, as a share of the ceiling", corpora, seen, {i: over_ceiling(i) for i in inputs}),
         _table("Inputs, on the support of α", corpora, seen, {i: on_support(i) for i in inputs}),
         _table("Hidden states, on the support of α", corpora, seen, {i: on_support(i) for i in hidden}),
         _table("α held fixed in the gradient", corpora, seen, {i: tau(f"{i} detached") for i in ("g_y_x", "g_y_h")}),
@@ -101,7 +96,7 @@ def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: M
     heads = tuple(f"{name}: {SYMBOLS[i]}" for name in columns(corpora) for i in measures)
     printed = published_means("6") if title.startswith("Table 6") else {}
     rows = []
-    for name, line in by_name(list(seen)).items():
+    for name, line in by_name(seen).items():
         cells: list[Cell] = []
         for model in line:
             for importance, measure in measures.items():
@@ -111,26 +106,16 @@ def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: M
     return ResultTable(title, heads, tuple(rows), SPREAD)
 
 
-def find_figure1(workspace: Workspace) -> Finding:
+def find_figure1(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 1: τ(α, gradient importance) of inputs and hidden states; and g_h(x) of one text beside its α."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
-    shown = [(p, seen[MeisterModel(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
+    corpora = budget.corpora
     panels = []
-    for projection, example in shown:
-        words = tuple(example["words"])
-        panels.append(
-            Panel(
-                f"g_h(x) under {projection}",
-                matrix=tuple(tuple(row) for row in example["g_h_x"]),
-                row_labels=words,
-                column_labels=words,
-                x_label="input",
-                y_label="hidden state",
-            )
-        )
-        alpha = tuple((weight,) for weight in example["alpha"])
-        panels.append(Panel(f"α under {projection}", matrix=alpha, row_labels=words, column_labels=("α",)))
+    for projection in PROJECTIONS:
+        example = seen[MeisterModel(corpora[-1], "bilstm", projection)][0]["example"]
+        words = example["words"]
+        matrix = matrix_panel(f"g_h(x) under {projection}", example["g_h_x"], words, words)
+        panels.append(replace(matrix, x_label="input", y_label="hidden state"))
+        panels.append(matrix_panel(f"α under {projection}", [[weight] for weight in example["alpha"]], words, "α"))
     text = Figure(
         "figure1_example",
         "What one text's hidden states are made of",
@@ -140,35 +125,26 @@ def find_figure1(workspace: Workspace) -> Finding:
     return Finding(figures=(_bars("figure1", "Figure 1: τ(α, gradient importance)", corpora, seen, "gradient"), text))
 
 
-def find_figure4(workspace: Workspace) -> Finding:
+def find_figure4(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 4: the same for leave-one-out importance."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
+    corpora = budget.corpora
     return Finding(figures=(_bars("figure4", "Figure 4: τ(α, leave-one-out)", corpora, seen, "leave-one-out"),))
 
 
 def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, kind: str) -> Figure:
     """τ of inputs and of hidden states side by side, a panel for each corpus."""
-    lines = by_name(list(seen))
+    lines = by_name(seen)
     panels = []
     for at, head in enumerate(columns(corpora)):
-        matrix = tuple(tuple(over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]) for line in lines.values())
-        panels.append(
-            Panel(
-                head,
-                matrix=matrix,
-                row_labels=tuple(lines),
-                column_labels=tuple(SYMBOLS[i] for i in PAIRS[kind]),
-            )
-        )
+        matrix = [[over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]] for line in lines.values()]
+        panels.append(matrix_panel(head, matrix, tuple(lines), [SYMBOLS[i] for i in PAIRS[kind]]))
     return Figure(name, title, tuple(panels), "Means over texts and seeds.")
 
 
-def find_figure3(workspace: Workspace) -> Finding:
+def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, all_along(corpora))
-    hows = {"all positions": tau, "share of the ceiling": share_of_ceiling, "on the support": on_support}
+    corpora = budget.corpora
+    hows = {"all positions": tau, "share of the ceiling": over_ceiling, "on the support": on_support}
     figures, values, rows = [], [], []
     for number, (how, measure) in enumerate(hows.items()):
         panels = []
@@ -208,7 +184,7 @@ ENTMAX: dict[str, PerText] = {
     "H̃(g_h(x))": per_text("entropy g_h_x"),
     "H̃(α)": per_text("entropy alpha"),
     "τ(α, g_y(x))": per_text("tau g_y_x"),
-    "τ(α, g_y(x)) / ceiling": over_ceiling("tau g_y_x"),
+    "τ(α, g_y(x)) / ceiling": over_ceiling("g_y_x"),
     "τ(α, g_y(x)) on the support": per_text("tau g_y_x support"),
     "τ(α, g_y(I))": per_text("tau g_y_h"),
 }
@@ -221,10 +197,9 @@ def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [MeisterModel(corpus, "bilstm", entmax(alpha)) for corpus in corpora for alpha in corpus.alphas]
 
 
-def find_entmax(workspace: Workspace) -> Finding:
+def find_entmax(budget: MeisterBudget, seen: Seen) -> Finding:
     """The same measures along α of entmax, from softmax at 1 to sparsemax at 2."""
-    corpora = [corpus for corpus in BUDGETS[workspace.budget].corpora if corpus.alphas]
-    seen = read_answers(workspace, entmax_models(corpora))
+    corpora = [corpus for corpus in budget.corpora if corpus.alphas]
     rows, panels, values = [], [], []
     for corpus, name in zip(corpora, columns(corpora), strict=True):
         along = [seen[model] for model in entmax_models([corpus])]
@@ -253,10 +228,8 @@ def layer_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [MeisterModel(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
 
 
-def find_layers(workspace: Workspace) -> Finding:
+def find_layers(budget: MeisterBudget, seen: Seen) -> Finding:
     """What each token receives in a self-attention layer, averaged over queries, taken as if it were α."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, layer_models(corpora))
     rows, values = [], []
     for model, seeds in seen.items():
         group = f"{columns([model.corpus])[0]}, {model.name}"

@@ -4,27 +4,38 @@ Above the tables: lists of models, and summaries of what was measured on them, w
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, extremes
+from heedful.papers.experiment import Answer
+from heedful.papers.findings import (
+    Cell,
+    Figure,
+    Finding,
+    Panel,
+    ResultTable,
+    Row,
+    Value,
+    curve,
+    exactly,
+    extremes,
+    shifted,
+)
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
-    BUDGETS,
     NAMES,
     SOFTMAX,
     SPARSEMAX,
     Architecture,
+    MeisterBudget,
     MeisterCorpus,
     sparsegen,
 )
-from heedful.papers.meister2021.models import MeisterModel, read_answers
+from heedful.papers.meister2021.models import MeisterModel
 from heedful.papers.published import published_means
 
 MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}  # their names in Table 3
@@ -35,7 +46,7 @@ AXIS = "−log₁₀(1 − λ)"
 AXIS_CAPTION = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
 BINS = 5
 
-Answer = Mapping[str, Any]
+Seen = Mapping[MeisterModel, Sequence[Answer]]  # what was measured on each kind of model, seed by seed
 PerText = Callable[[Answer], NDArray[np.float64]]
 
 
@@ -54,7 +65,7 @@ def softmax_and_grid(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [*softmax_models(corpora), *all_along(corpora)]
 
 
-def by_name(models: Sequence[MeisterModel]) -> dict[str, list[MeisterModel]]:
+def by_name(models: Iterable[MeisterModel]) -> dict[str, list[MeisterModel]]:
     """The lines of a table: models of one name, one for each corpus."""
     lines: dict[str, list[MeisterModel]] = {}
     for model in models:
@@ -89,11 +100,6 @@ def numbers(values: Sequence[float | int | None]) -> NDArray[np.float64]:
 def per_text(key: str) -> PerText:
     """The measure of that name, one number for each text."""
     return lambda answer: numbers(answer[key])
-
-
-def over_ceiling(key: str) -> PerText:
-    """τ as a share of the highest that this α can have with an importance that has no ties (SPEC §6.4)."""
-    return lambda answer: numbers(answer[key]) / numbers(answer["ceiling"])
 
 
 def less(first: PerText, second: PerText) -> PerText:
@@ -170,14 +176,12 @@ G_Y_X, D_Y_X, G_H_X, ALPHA = (per_text(f"entropy {name}") for name in ("g_y_x", 
 SHOWN = {"g_y(x)": G_Y_X, "D_y(x)": D_Y_X}
 
 
-def find_table1(workspace: Workspace) -> Finding:
+def find_table1(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 1: H̃(g_h(x)), how spread out the influence of the inputs on one hidden state is."""
-    corpora = BUDGETS[workspace.budget].corpora
-    models = main_models(corpora)
-    seen = read_answers(workspace, models)
+    corpora = budget.corpora
     printed = published_means("1")
     rows, own, values = [], [], []
-    for name, line in by_name(models).items():
+    for name, line in by_name(seen).items():
         keys = [(str(model.corpus.published_as), name, "entropy(g_h(x))") for model in line]
         rows.append(Row(name, tuple(cell(seen[m], G_H_X, printed.get(k)) for m, k in zip(line, keys, strict=True))))
         own.append(Row(name, tuple(cell(seen[m], per_text("own g_h_x")) for m in line)))
@@ -193,10 +197,9 @@ def find_table1(workspace: Workspace) -> Finding:
     )
 
 
-def find_table2(workspace: Workspace) -> Finding:
+def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 2: does H̃(g_ŷ(x)) rise or fall with λ? The seed is the unit, and the sign is what was measured."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, all_along(corpora))
+    corpora = budget.corpora
     rows, values = [], []
     for architecture in ARCHITECTURES:
         lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
@@ -239,10 +242,9 @@ def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> E
     return mean_over_seeds(each)
 
 
-def find_table3(workspace: Workspace) -> Finding:
+def find_table3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 3: sizes and baseline accuracies on the test texts."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, softmax_models(corpora))
+    corpora = budget.corpora
     printed = published_means("3")
     rows, notes = [], []
     gaps: dict[bool, list[Value]] = {True: [], False: []}
@@ -258,10 +260,8 @@ def find_table3(workspace: Workspace) -> Finding:
             reached = mean_over_seeds([a["accuracy"] for a in seen[MeisterModel(corpus, architecture, SOFTMAX)]])
             cells.append(Cell(reached, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
             goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
-            gap = Estimate(reached.value - goal, reached.low - goal, reached.high - goal, reached.n)
-            gaps[corpus.is_complete].append(
-                Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap)
-            )
+            name = f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}"
+            gaps[corpus.is_complete].append(Value(name, shifted(reached, -goal)))
         rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
         notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
     judged = gaps[True] or gaps[False]
@@ -280,11 +280,10 @@ def find_table3(workspace: Workspace) -> Finding:
     )
 
 
-def find_figure2(workspace: Workspace) -> Finding:
+def find_figure2(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 2: H̃ of gradient and of leave-one-out importance of the inputs, over the projections."""
-    corpora = BUDGETS[workspace.budget].corpora
+    corpora = budget.corpora
     lines = {(c, a): [MeisterModel(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
-    seen = read_answers(workspace, softmax_and_grid(corpora))
     panels, rows, values = [], [], []
     for architecture in ARCHITECTURES:
         for name, entropy in SHOWN.items():
@@ -312,16 +311,14 @@ def find_figure2(workspace: Workspace) -> Finding:
     )
 
 
-def find_length(workspace: Workspace) -> Finding:
+def find_length(budget: MeisterBudget, seen: Seen) -> Finding:
     """H̃ is divided by ln n so that lengths compare: does it still change with length?"""
-    corpora = BUDGETS[workspace.budget].corpora
-    models = main_models(corpora)
-    seen = read_answers(workspace, models)
+    corpora = budget.corpora
     measures: dict[str, PerText] = {"H̃(g_y(x))": G_Y_X, "H̃(D_y(x))": D_Y_X, "H̃(g_h(x))": G_H_X, "H̃(α)": ALPHA}
     panels, rows, values = [], [], []
     for corpus, head in zip(corpora, columns(corpora), strict=True):
         lines = []
-        for model in (m for m in models if m.corpus == corpus):
+        for model in (m for m in seen if m.corpus == corpus):
             taus = [_against_length(seen[model], measure) for measure in measures.values()]
             rows.append(Row(model.name, tuple(Cell(tau, digits=2) for tau in taus), head))
             values += [

@@ -4,7 +4,7 @@ Every table but that of the data has each corpus twice, under the two convention
 *cross*.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -19,8 +19,8 @@ from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Unit, Workspace, study_folder
-from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly
+from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
+from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, shifted
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
 from heedful.storage.atomic_files import without_nan
@@ -92,12 +92,6 @@ def heading(column: str, measure: MeasureName = "agreement") -> str:
     return text.replace("A(", "τ(") if measure == "kendall" else text
 
 
-def table_needs(budget: str, number: str) -> Needs:
-    """What one of Tables 2 to 8 reads."""
-    form = FORMS[number]
-    return agreement_needs(budget, form.task, form.split, form.measure)
-
-
 def find_table(workspace: Workspace, number: str) -> Finding:
     """One of Tables 2 to 8; and how far its columns lie above chance, corpus by corpus and in the worst corpus."""
     form = FORMS[number]
@@ -115,15 +109,13 @@ def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, "Measure
             cells = tuple(_cell(form, corpus, seen, convention, column) for column in form.columns)
             printed = any(cell.published is not None for cell in cells)
             if corpus.data is not None or (convention == "cross" and printed):
-                rows.append(Row(_name(corpus, convention), cells, group=corpus.row or corpus.data or ""))
+                rows.append(Row(_name(corpus, convention), cells, corpus.name))
     columns = tuple(heading(column, form.measure) for column in form.columns)
     return ResultTable(f"Table {form.number}: {form.title}", columns, tuple(rows), CAPTION)
 
 
 def _name(corpus: SnellCorpus, convention: Convention) -> str:
-    if corpus.data is None:
-        return f"{corpus.row} (not measured: we have no copy)"
-    return f"{corpus.row or corpus.data}, {convention}"
+    return f"{corpus.name}, {convention}" if corpus.data else f"{corpus.name} (not measured: we have no copy)"
 
 
 def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], convention: Convention, column: str) -> Cell:
@@ -201,7 +193,7 @@ def above_chance(row: AgreementResult) -> Estimate:
 def _xi_above(study: "Measured", convention: Convention, untrained: float) -> Estimate:
     """The lower of ξ(α, β) and ξ(α, β^uf) less the accuracy of the untrained models, interval over texts."""
     xi = _lowest(study.agreement(name, convention).xi for name in ("A(alpha,beta)", "A(alpha,beta_uf)"))
-    return Estimate(xi.value - untrained, xi.low - untrained, xi.high - untrained, xi.n)
+    return shifted(xi, -untrained)
 
 
 def _untrained_accuracy(workspace: Workspace, data: str, split: Recorded) -> float:
@@ -244,7 +236,7 @@ def measured(
         bleu = _final_bleu(Recordings(run, split))
         return Measured(result.agreements, result.random_agreement, result.xi_final, bleu)
     unit = agreement_unit(study, split, measure)
-    return from_mapping(Measured, workspace.answers([unit])[unit.name], where=unit.name)
+    return from_mapping(Measured, workspace.answers([unit])[0], where=unit.name)
 
 
 def agreement_needs(
@@ -301,27 +293,23 @@ def _two_columns(workspace: Workspace, number: str, title: str, left: str, right
     """Two agreements side by side, and their difference; `scale` turns what the table prints into percent."""
     rows, values = [], []
     gaps: dict[Convention, list[Estimate]] = {convention: [] for convention in CONVENTIONS}
-    printed = published_table("snell2021", number)
+    table = published_table("snell2021", number)
     for corpus in corpora(workspace.budget, "classification"):
-        study = measured(workspace, corpus.data) if corpus.data else None
+        keys = [(corpus.name, column) for column in (left, right)]
+        printed = [table[key][0] * scale if key in table else None for key in keys]
+        if corpus.data is None:
+            cells = [Cell(None, value, "%") for value in printed]
+            rows.append(Row(_name(corpus, "cross"), (*cells, Cell()), corpus.name))
+            continue
+        study = measured(workspace, corpus.data)
         for convention in CONVENTIONS:
-            if study is None and convention == "own":
-                continue
-            cells = []
-            for column in (left, right):
-                published, _ = printed.get((corpus.row or "", column), (None, False))
-                shown = None if published is None or (study and convention == "own") else published * scale
-                estimate = study.agreement(column, convention).estimate if study else None
-                cells.append(Cell(estimate, shown, "%", 1))
-            if study is None:
-                cells.append(Cell())
-            else:
-                a, b = (study.agreement(column, convention).per_seed for column in (left, right))
-                gap = mean_over_seeds(np.subtract(b, a).tolist())
-                cells.append(Cell(gap, None, "%", 1))
-                gaps[convention].append(gap)
-                values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
-            rows.append(Row(_name(corpus, convention), tuple(cells), group=corpus.row or corpus.data or ""))
+            a, b = (study.agreement(column, convention) for column in (left, right))
+            gap = mean_over_seeds(np.subtract(b.per_seed, a.per_seed).tolist())
+            shown = printed if convention == "cross" else [None, None]
+            cells = [Cell(row.estimate, value, "%") for row, value in zip((a, b), shown, strict=True)]
+            rows.append(Row(_name(corpus, convention), (*cells, Cell(gap, None, "%")), corpus.name))
+            gaps[convention].append(gap)
+            values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
     for convention, each in gaps.items():
         values.append(Value(f"{right} - {left}, {convention}, lowest", _lowest(each)))
         values.append(Value(f"{right} - {left}, {convention}, mean", mean_over_seeds([gap.value for gap in each])))
@@ -336,32 +324,25 @@ NOTE = (
 )
 
 
-def statistics_needs(budget: str) -> Needs:
-    """What Table 9 reads."""
-    return Needs(units=tuple(statistics_unit(c.data, budget) for c in corpora(budget) if c.data))
-
-
-def find_statistics(workspace: Workspace) -> Finding:
+def find_statistics(budget: str, answers: Mapping[str, Sequence[Answer]]) -> Finding:
     """Table 9: sizes, median lengths and vocabulary of every corpus."""
     printed = published_table("snell2021", "9")
     rows = []
-    for corpus in corpora(workspace.budget):
-        ours: Mapping[str, float] = {}
-        if corpus.data:
-            unit = statistics_unit(corpus.data, workspace.budget)
-            ours = workspace.answers([unit])[unit.name]
-        cells = []
-        for column in COLUMNS:
-            size = exactly(ours[column]) if column in ours else None
-            cells.append(Cell(size, printed.get((corpus.row or "", column), (None,))[0], digits=0))
-        rows.append(Row(corpus.row or str(corpus.data), tuple(cells)))
+    for corpus in corpora(budget):
+        ours = answers[corpus.data][0] if corpus.data else None
+        sizes = [(column, exactly(ours[column]) if ours else None) for column in COLUMNS]
+        cells = [Cell(size, printed.get((corpus.name, column), (None,))[0], digits=0) for column, size in sizes]
+        rows.append(Row(corpus.name, tuple(cells)))
     return Finding((ResultTable("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE,))
 
 
-def statistics_unit(data: str, budget: str) -> Unit:
-    """The numbers of Table 9 for one corpus."""
-    arguments = {"data": data, "subwords": SUBWORDS[budget]}
-    return Unit(f"statistics-{data.replace(':', '-')}", f"{__name__}:statistics", arguments)
+def statistics_units(budget: str) -> dict[str, list[Unit]]:
+    """The numbers of Table 9, by corpus."""
+    function, subwords = f"{__name__}:statistics", SUBWORDS[budget]
+    return {
+        data: [Unit(f"statistics-{data.replace(':', '-')}", function, {"data": data, "subwords": subwords})]
+        for data in studies(budget)
+    }
 
 
 def statistics(
@@ -375,15 +356,16 @@ def statistics(
     corpus = open_data(data)
     if isinstance(corpus, ParallelCorpus):
         tokeniser, _ = fit_tokeniser(corpus, subwords)
-        splits: dict[str, Any] = {
-            name: encode_pairs(getattr(corpus, name), tokeniser).source for name in ("train", "validation")
+        lengths = {
+            name: encode_pairs(getattr(corpus, name), tokeniser).source.lengths for name in ("train", "validation")
         }
         vocabulary = len(tokeniser)
     else:
         encoded = encode(corpus, max_length=1_000_000)
-        splits, vocabulary = {"train": encoded.train, "validation": encoded.validation}, len(encoded.vocabulary)
+        lengths = {"train": encoded.train.lengths, "validation": encoded.validation.lengths}
+        vocabulary = len(encoded.vocabulary)
     sizes = {"vocabulary": float(vocabulary)}
-    for name, split in splits.items():
-        sizes[f"{name} size"] = float(len(split))
-        sizes[f"{name} median length"] = float(np.median(split.lengths) - 2)
+    for name, each in lengths.items():
+        sizes[f"{name} size"] = float(len(each))
+        sizes[f"{name} median length"] = float(np.median(each) - 2)
     return sizes

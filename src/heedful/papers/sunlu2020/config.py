@@ -26,6 +26,11 @@ class TrainingPlan:
     seeds: int
     sample: Sample = field(default_factory=Sample)
 
+    @property
+    def name(self) -> str:
+        """What its corpus is called."""
+        return self.row or self.data
+
     def scales_of(self, kind: Kind) -> tuple[float, ...]:
         """Its λ; mean pooling has none, so it is trained once.
 
