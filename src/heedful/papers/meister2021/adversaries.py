@@ -23,7 +23,6 @@ from heedful.papers.meister2021.config import (
     Projection,
 )
 from heedful.papers.meister2021.models import WEIGHTS, MeisterModel, MeisterRun, build, load_base, train_by_epoch
-from heedful.papers.meister2021.tables import columns
 from heedful.papers.published import published_means
 from heedful.storage.serialization import content, from_mapping
 
@@ -204,11 +203,11 @@ def _table(title: str, corpora: Sequence[MeisterCorpus], lines: Lines, seen: Att
         cells: list[Cell] = []
         for kind in kinds:
             for what in MEASURES:
-                key = (str(kind.base.corpus.published_as), f"{model} {label.replace('.', '')}", what)
+                key = (kind.base.corpus.name, f"{model} {label.replace('.', '')}", what)
                 digits = 3 if what == "accuracy change" else 2
                 cells.append(Cell(_estimate(seen[kind], what), printed.get(key, (None,))[0], digits=digits))
         rows.append(Row(label, tuple(cells), model))
-    heads = tuple(f"{name}: {what}" for name in columns(corpora) for what in MEASURES)
+    heads = tuple(f"{corpus.name}: {what}" for corpus in corpora for what in MEASURES)
     return ResultTable(title, heads, tuple(rows))
 
 
@@ -225,11 +224,11 @@ def tradeoff_attacks(budget: MeisterBudget) -> list[MeisterAttack]:
 
 def find_tradeoff(budget: MeisterBudget, seen: AttackAnswers) -> Finding:
     """Divergence against accuracy as the penalty λ grows, which the paper does not show."""
-    sizes, some, along = budget.attacks, _tradeoff_corpora(budget), _along_penalties(budget)
+    sizes, along = budget.attacks, _along_penalties(budget)
     panels, rows = [], []
-    for corpus, name in zip(some, columns(some), strict=True):
+    for corpus in _tradeoff_corpora(budget):
         for architecture in ARCHITECTURES:
-            title, lines = f"{name}, {NAMES[architecture]}", []
+            title, lines = f"{corpus.name}, {NAMES[architecture]}", []
             for kind, label in LABELS.items():
                 adversaries = along[corpus, architecture, kind]
                 table = [[_estimate(seen[adversary], what) for what in MEASURES] for adversary in adversaries]

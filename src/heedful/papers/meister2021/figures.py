@@ -20,7 +20,6 @@ from heedful.papers.meister2021.tables import (
     along_grid,
     by_name,
     cell,
-    columns,
     less,
     numbers,
     on_axis,
@@ -93,14 +92,14 @@ def find_table6(budget: MeisterBudget, seen: Seen) -> Finding:
 
 def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: Mapping[str, PerText]) -> ResultTable:
     """Rows are models, columns importances within corpora; beside Table 6 where it is about the same."""
-    heads = tuple(f"{name}: {SYMBOLS[i]}" for name in columns(corpora) for i in measures)
+    heads = tuple(f"{corpus.name}: {SYMBOLS[i]}" for corpus in corpora for i in measures)
     printed = published_means("6") if title.startswith("Table 6") else {}
     rows = []
     for name, line in by_name(seen).items():
         cells: list[Cell] = []
         for model in line:
             for importance, measure in measures.items():
-                key = (str(model.corpus.published_as), name, f"tau(alpha,{SYMBOLS[importance]})")
+                key = (model.corpus.name, name, f"tau(alpha,{SYMBOLS[importance]})")
                 cells.append(cell(seen[model], measure, printed.get(key)))
         rows.append(Row(name, tuple(cells)))
     return ResultTable(title, heads, tuple(rows), SPREAD)
@@ -135,15 +134,14 @@ def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, k
     """τ of inputs and of hidden states side by side, a panel for each corpus."""
     lines = by_name(seen)
     panels = []
-    for at, head in enumerate(columns(corpora)):
+    for at, corpus in enumerate(corpora):
         matrix = [[over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]] for line in lines.values()]
-        panels.append(matrix_panel(head, matrix, tuple(lines), [SYMBOLS[i] for i in PAIRS[kind]]))
+        panels.append(matrix_panel(corpus.name, matrix, tuple(lines), [SYMBOLS[i] for i in PAIRS[kind]]))
     return Figure(name, title, tuple(panels), "Means over texts and seeds.")
 
 
 def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
-    corpora = budget.corpora
     hows = {"all positions": tau, "share of the ceiling": over_ceiling, "on the support": on_support}
     figures, values, rows = [], [], []
     for number, (how, measure) in enumerate(hows.items()):
@@ -151,10 +149,10 @@ def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
         for architecture in ARCHITECTURES:
             for importance in ("g_y_x", "d_y_x"):
                 lines, cells, trends = [], [], []
-                for corpus, head in zip(corpora, columns(corpora), strict=True):
+                for corpus in budget.corpora:
                     along = [seen[model] for model in along_grid(corpus, architecture)]
                     heights = [over_seeds(seeds, measure(importance)) for seeds in along]
-                    lines.append(curve(head, [on_axis(lam) for lam in corpus.grid], heights))
+                    lines.append(curve(corpus.name, [on_axis(lam) for lam in corpus.grid], heights))
                     falls = trend(corpus.grid, along, measure(importance))
                     cells.append(Cell(falls, digits=2))
                     where = f"{SYMBOLS[importance]}, {how}, {corpus.data}, {NAMES[architecture]}"
@@ -170,8 +168,9 @@ def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
             what = f"trend of tau with {SYMBOLS[importance]}, {how}"
             values += extremes(what, [value for value in values if value.name.startswith(what)])
     caption = "Kendall's τ-b between λ and mean τ(α, importance) along the grid of each seed; intervals are over seeds."
+    heads = tuple(corpus.name for corpus in budget.corpora)
     return Finding(
-        (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", columns(corpora), tuple(rows), caption),),
+        (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", heads, tuple(rows), caption),),
         tuple(figures),
         tuple(values),
         ("Near one-hot attention has hardly any order left: τ over all positions falls with its ceiling alone.",),
@@ -199,14 +198,13 @@ def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
 
 def find_entmax(budget: MeisterBudget, seen: Seen) -> Finding:
     """The same measures along α of entmax, from softmax at 1 to sparsemax at 2."""
-    corpora = [corpus for corpus in budget.corpora if corpus.alphas]
     rows, panels, values = [], [], []
-    for corpus, name in zip(corpora, columns(corpora), strict=True):
+    for corpus in (corpus for corpus in budget.corpora if corpus.alphas):
         along = [seen[model] for model in entmax_models([corpus])]
         for alpha, seeds in zip(corpus.alphas, along, strict=True):
-            rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), name))
+            rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), corpus.name))
         trends = {head: trend(corpus.alphas, along, measure) for head, measure in ENTMAX.items()}
-        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), name))
+        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), corpus.name))
         values += [Value(f"trend along entmax of {head}, {corpus.data}", tau) for head, tau in trends.items()]
         for kind in ("H̃", "τ"):
             lines = tuple(
@@ -214,7 +212,7 @@ def find_entmax(budget: MeisterBudget, seen: Seen) -> Finding:
                 for head, measure in ENTMAX.items()
                 if head.startswith(kind)
             )
-            panels.append(Panel(f"{name}, BiLSTM", lines, x_label="α of entmax", y_label=kind))
+            panels.append(Panel(f"{corpus.name}, BiLSTM", lines, x_label="α of entmax", y_label=kind))
     caption = f"{SPREAD} The last line is Kendall's τ-b between α and the mean above it, along the grid of each seed."
     return Finding(
         (ResultTable("Along α of entmax, BiLSTM", tuple(ENTMAX), tuple(rows), caption),),
@@ -232,7 +230,7 @@ def find_layers(budget: MeisterBudget, seen: Seen) -> Finding:
     """What each token receives in a self-attention layer, averaged over queries, taken as if it were α."""
     rows, values = [], []
     for model, seeds in seen.items():
-        group = f"{columns([model.corpus])[0]}, {model.name}"
+        group = f"{model.corpus.name}, {model.name}"
         for layer in range(len(seeds[0]["layers"])):
             measures = [_of_layer(layer, key) for key in LAYERS]
             rows.append(Row(f"layer {layer + 1}", tuple(cell(seeds, m) for m in measures), group))

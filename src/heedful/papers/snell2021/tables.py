@@ -57,9 +57,7 @@ FORMS = {
     form.number: form
     for form in (
         Form("2", "agreement", (*_PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
-        Form(
-            "3", "Kendall's τ in place of agreement", (*_NO_BETA[:3], "A(alpha,beta)", *_NO_BETA[3:]), measure="kendall"
-        ),
+        Form("3", "Kendall's τ in place of agreement", (*_PAIRS, *_NO_BETA[3:]), measure="kendall"),
         Form("4", "Kendall's τ, performance by BLEU", _NO_BETA, "translation", measure="kendall", bleu=True),
         Form("5", "agreement, all columns", _FULL),
         Form("6", "agreement, performance by BLEU", _FULL, "translation", bleu=True),

@@ -214,18 +214,17 @@ def find_figure1(workspace: Workspace) -> Finding:
 
 def find_figure4(workspace: Workspace) -> Finding:
     """Figure 4: over permutations of one set of words the count table is constant."""
-    words = "ABCD"
-    pairs = [(p, tuple(f"{w}’" for w in p)) for p in itertools.permutations(words)]
-    return _uninformative("figure4", "Figure 4: permutations of one set of words", pairs, tuple(words))
+    return _uninformative("figure4", "Figure 4: permutations of one set of words", "ABCD")
 
 
 def find_figure8(workspace: Workspace) -> Finding:
     """Figure 8: over permutations of two disjoint sets it is constant within each."""
-    pairs = [(p, tuple(f"{w}’" for w in p)) for words in ("ABCD", "EFGH") for p in itertools.permutations(words)]
-    return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", pairs, tuple("ABCDEFGH"))
+    return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", "ABCD", "EFGH")
 
 
-def _uninformative(name: str, title: str, pairs: Pairs, words: tuple[str, ...]) -> Finding:
+def _uninformative(name: str, title: str, *sets: str) -> Finding:
+    words = "".join(sets)
+    pairs = [(p, tuple(f"{w}’" for w in p)) for each in sets for p in itertools.permutations(each)]
     outputs = tuple(f"{w}’" for w in words)
     counts = _count(pairs, words, outputs)
     sources, targets = _ids(pairs[:1], words, outputs)

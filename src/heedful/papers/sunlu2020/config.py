@@ -78,14 +78,6 @@ class SunLuBudget:
                 return plan.jobs(self.recipe, kind, scale)
         return []
 
-    def regularised(self, coefficient: float) -> list[TrainingJob]:
-        """DP at λ = 100 with ∣VᵀW∣ in its loss."""
-        return self.first.jobs(self.recipe, "DP", LARGE, coefficient=coefficient)
-
-    def narrowed(self) -> list[TrainingJob]:
-        """AD at λ = 10, its V drawn smaller."""
-        return self.first.jobs(self.recipe, "AD", MODERATE, spread=self.narrow)
-
     def table2(self) -> list[TrainingJob]:
         """The models of Table 2."""
         return [

@@ -64,7 +64,10 @@ def figure4_cases(budget: SunLuBudget) -> list[Case]:
     return [
         Case("AD", tuple(budget.jobs(budget.first.data, "AD", MODERATE))),
         Case("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
-        Case(f"AD, V ~ N(0, {budget.narrow:g}²)", tuple(budget.narrowed())),
+        Case(
+            f"AD, V ~ N(0, {budget.narrow:g}²)",
+            tuple(budget.first.jobs(budget.recipe, "AD", MODERATE, spread=budget.narrow)),
+        ),
     ]
 
 
@@ -98,8 +101,8 @@ def find_synthetic(budget: SunLuBudget, answers: Answers) -> Finding:
 def regulariser_cases(budget: SunLuBudget) -> list[Case]:
     """∣VᵀW∣ in the loss of DP at λ = 100 on SST, at several coefficients."""
     return [
-        Case(f"coefficient {coefficient:g}", tuple(budget.regularised(coefficient)))
-        for coefficient in budget.coefficients
+        Case(f"coefficient {c:g}", tuple(budget.first.jobs(budget.recipe, "DP", LARGE, coefficient=c)))
+        for c in budget.coefficients
     ]
 
 

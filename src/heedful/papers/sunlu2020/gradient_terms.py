@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
 
 from heedful.data.batching import evaluation_batches
@@ -141,11 +140,7 @@ def autograd_difference(model: AttentionClassifier, split: EncodedSplit) -> floa
         (moved.polarity, -(of_e @ now.output) - e @ of_W),
         (moved.score, (-(of_e @ now.context) - e @ of_V) / now.scale),
     )
-    return max(_off(one, other) for one, other in pairs)
-
-
-def _off(ours: Float[np.ndarray, "..."], theirs: Float[np.ndarray, "..."]) -> float:
-    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+    return max(float(np.abs(one - other).max() / np.abs(other).max()) for one, other in pairs)
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

@@ -23,7 +23,7 @@ from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import train
 from heedful.papers.experiment import Unit
-from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, class_names, read_texts
+from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, read_texts
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
 from heedful.studies.token_table import WordMeans, alone, over_occurrences, towards
@@ -34,13 +34,7 @@ Numbers = NDArray[np.float64]
 
 
 Kind = Literal["DP", "DP-L", "DP-A", "AD", "mean"]
-_ENCODERS: dict[Kind, EncoderName] = {
-    "DP": "embedding",
-    "DP-L": "lstm",
-    "DP-A": "affine",
-    "AD": "embedding",
-    "mean": "embedding",
-}
+_ENCODERS: dict[Kind, EncoderName] = {"DP-L": "lstm", "DP-A": "affine"}  # the others attend to word vectors
 DECAYED: tuple[Kind, ...] = ("DP-L", "DP-A", "AD")
 
 
@@ -117,7 +111,7 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     width = job.recipe.width
     config = ModelConfig(
         embedding=width,
-        encoder=_ENCODERS[job.kind],
+        encoder=_ENCODERS.get(job.kind, "embedding"),
         hidden=width,
         scorer="additive" if job.kind == "AD" else "dot",
         scorer_hidden=width,
@@ -129,15 +123,10 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     )
     mode: AttentionMode = "uniform" if job.kind == "mean" else "learned"
     model = AttentionClassifier(config, len(texts.vocabulary), len(texts.labels), mode)
-    nn.init.normal_(_context(model), std=job.spread)
+    assert isinstance(model.scorer, AdditiveScorer | DotScorer)
+    V = model.scorer.out if isinstance(model.scorer, AdditiveScorer) else model.scorer.context
+    nn.init.normal_(V.weight, std=job.spread)
     return model
-
-
-def _context(model: AttentionClassifier) -> Tensor:
-    """V."""
-    scorer = model.scorer
-    assert isinstance(scorer, AdditiveScorer | DotScorer)
-    return scorer.out.weight if isinstance(scorer, AdditiveScorer) else scorer.context.weight
 
 
 def train_epochs(
@@ -201,7 +190,7 @@ def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
     """Scores and weights of the tokens, as JSON: `classes`, `neutral`, `weights` and a sample of `tokens`."""
     scores = token_scores(model, texts)
     seen = over_occurrences(model, texts.test, len(texts.vocabulary))
-    names = class_names(texts)
+    names = ("negative", "positive") if len(texts.labels) == 2 else texts.labels
     neutral = texts.token_class == NEUTRAL_CLASS
     frequent = neutral & (texts.frequency > COUNT)
     classes = {}
