@@ -123,11 +123,11 @@ def test_what_experiments_need_does_not_depend_on_the_workspace():
 
 def test_committed_results_still_stand():
     """Change a setting of an experiment and this fails: measure again, or give the results up."""
-    assert stale_results(ROOT / "results") == []
+    assert stale_results(ROOT / "results") == {}
 
 
 def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
-    assert stale_results(reproduced.results) == []
+    assert stale_results(reproduced.results) == {}
     now = paper("snell2021")
 
     def changed(key: str) -> Paper:
@@ -140,7 +140,7 @@ def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypa
         return replace(now, experiments=tuple(change(experiment) for experiment in kept))
 
     monkeypatch.setattr(module, "paper", changed)
-    reasons = {stale.path.stem: stale.reason for stale in stale_results(reproduced.results)}
+    reasons = {path.stem: reason for path, reason in stale_results(reproduced.results).items()}
     assert set(reasons) == {"table2", "figure7", "eq53"}
     assert "settings have changed" in reasons["table2"]
     assert "version 1" in reasons["figure7"]

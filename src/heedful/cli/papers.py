@@ -122,8 +122,8 @@ def _check(results: Path) -> None:
     from heedful.papers.reproduction import stale_results
 
     stale = stale_results(results)
-    for one in stale:
-        typer.echo(f"{one.path}: {one.reason}")
+    for path, reason in stale.items():
+        typer.echo(f"{path}: {reason}")
     if stale:
         raise typer.Exit(1)
     typer.echo("every stored result is up to date")

@@ -17,7 +17,7 @@ from heedful.execution.pool import Job
 from heedful.execution.worker import OnEvent, call
 from heedful.papers.findings import Finding
 from heedful.storage.atomic_files import valid_path
-from heedful.storage.manifest import MANIFEST, Manifest, source_commit, utc_now, versions
+from heedful.storage.manifest import Manifest, source_commit, utc_now, versions
 from heedful.storage.serialization import Stored, content, digest
 from heedful.storage.step_cache import Notify, StepRecord, read_answer, record_beside, write_answer
 from heedful.studies.run_directory import RunDirectory
@@ -228,9 +228,3 @@ def stored_results(folder: Path, paper: str, budget: str, experiments: tuple[Exp
         path = result_path(folder, paper, budget, experiment.name)
         if valid_path(path).exists():
             yield Result.load(path)
-
-
-def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
-    """Mark a folder as one of a paper's results or of its long work; each result has its own manifest inside."""
-    if not valid_path(folder / MANIFEST).exists():
-        Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)

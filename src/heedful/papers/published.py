@@ -37,11 +37,10 @@ def published_agreements(corpus_name: str) -> dict[str, float]:
     >>> published_agreements("imdb-reviews")
     {}
     """
-    row = _ROWS.get(corpus_name)
-    found = {name: value for (line, name), (value, _) in published_table("snell2021", "5").items() if line == row}
+    found = {name: value for name, (value, _) in _row("5", corpus_name).items()}
     for table, name, scale in (("10", "A(alpha,alpha_fr)", 1.0), ("11", "A(beta_uf,beta_log)", 100.0)):
-        if (row, name) in published_table("snell2021", table):  # Table 11 prints shares
-            found[name] = round(published_table("snell2021", table)[str(row), name][0] * scale, 2)
+        if name in _row(table, corpus_name):
+            found[name] = round(_row(table, corpus_name)[name][0] * scale, 2)  # Table 11 prints shares
     return found
 
 
@@ -51,8 +50,7 @@ def published_stars(corpus_name: str) -> frozenset[str]:
     >>> sorted(published_stars("sst"))
     ['xi(beta_uf,beta_px)']
     """
-    row = _ROWS.get(corpus_name)
-    return frozenset(n for (line, n), (_, star) in published_table("snell2021", "5").items() if line == row and star)
+    return frozenset(name for name, (_, star) in _row("5", corpus_name).items() if star)
 
 
 def published_bleu(corpus_name: str) -> dict[str, float]:
@@ -61,8 +59,12 @@ def published_bleu(corpus_name: str) -> dict[str, float]:
     >>> published_bleu("multi30k:de-en")["xi(alpha,beta)"], published_bleu("sst")
     (16.41, {})
     """
-    printed, row = published_table("snell2021", "6"), _ROWS.get(corpus_name)
-    return {name: value for (line, name), (value, _) in printed.items() if line == row and name.startswith("xi")}
+    return {name: value for name, (value, _) in _row("6", corpus_name).items() if name.startswith("xi")}
+
+
+def _row(table: str, corpus_name: str) -> dict[str, tuple[float, bool]]:
+    printed = published_table("snell2021", table)
+    return {name: number for (row, name), number in printed.items() if row == _ROWS.get(corpus_name)}
 
 
 @cache

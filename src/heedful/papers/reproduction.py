@@ -1,7 +1,4 @@
-"""Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept.
-
-Results on disk are stale once the settings or the version of their experiment have changed.
-"""
+"""Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +13,10 @@ from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent, call
-from heedful.papers.experiment import (
-    Experiment,
-    Needs,
-    Result,
-    Unit,
-    Workspace,
-    new_result,
-    result_path,
-    study_folder,
-    write_folder_manifest,
-)
+from heedful.papers.experiment import Experiment, Needs, Result, Unit, Workspace, new_result, result_path, study_folder
 from heedful.papers.published import LedgerEntry, judge
 from heedful.storage.atomic_files import valid_path
-from heedful.storage.manifest import MANIFEST
+from heedful.storage.manifest import MANIFEST, Manifest, utc_now
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
@@ -106,6 +93,12 @@ def reproduce(
         made[experiment.name] = new_result(key, experiment, budget, finding, seconds)
         made[experiment.name].save(result_path(results, key, budget, experiment.name))
     return [made[experiment.name] for experiment in chosen]
+
+
+def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
+    """Mark a folder as one of a paper's results or of its long work; each result has its own manifest inside."""
+    if not valid_path(folder / MANIFEST).exists():
+        Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)
 
 
 def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -> Result | None:
@@ -238,17 +231,9 @@ def run_timed(*, name: str, function: str, arguments: Mapping[str, Any], report:
     return result, time.perf_counter() - started
 
 
-@dataclass(frozen=True)
-class Stale:
-    """A stored result that is no longer valid, and why."""
-
-    path: Path
-    reason: str
-
-
-def stale_results(results: Path = RESULTS) -> list[Stale]:
-    """Every stored result that is no longer valid: the settings or version of its experiment changed, or it is gone."""
-    stale = []
+def stale_results(results: Path = RESULTS) -> dict[Path, str]:
+    """Why stored results are no longer valid: settings or version of the experiment changed, or it is gone."""
+    stale = {}
     for key in KEYS:
         experiments = {experiment.name: experiment for experiment in paper(key).experiments}
         for path in _result_files(results, key, "*"):
@@ -256,7 +241,7 @@ def stale_results(results: Path = RESULTS) -> list[Stale]:
             known = experiments.get(result.experiment)
             reason = "there is no such experiment any more" if known is None else known.why_stale(result)
             if reason:
-                stale.append(Stale(path, reason))
+                stale[path] = reason
     return stale
 
 

@@ -99,8 +99,7 @@ def attack(
         adversary = build(run.model, encoded.vocabulary, run.vectors, seed).to(device)
     if rate:
         run = replace(run, learning_rate=rate, attention_rate=1.0)
-    trained = Adversary(adversary, model, divergence, penalty)
-    train_by_epoch(trained, encoded.train, run.training(len(encoded.train)), seed, device, report)
+    train_by_epoch(Adversary(adversary, model, divergence, penalty), encoded.train, run, seed, device, report)
     return _summary(compare(adversary, model, encoded.test))
 
 
@@ -164,11 +163,7 @@ def find_table5(budget: MeisterBudget, seen: AttackAnswers) -> Finding:
 def _table5_lines(budget: MeisterBudget) -> tuple[Lines, Lines, Lines]:
     """The adversaries to softmax bases, to sparsemax bases, and by KL."""
     some = _tradeoff_corpora(budget)
-    return (
-        _lines(budget, budget.corpora, SOFTMAX),
-        _lines(budget, some, SPARSEMAX),
-        _lines(budget, some, SOFTMAX, "kl"),
-    )
+    return _lines(budget, budget.corpora, SOFTMAX), _lines(budget, some, SPARSEMAX), _lines(budget, some, SOFTMAX, "kl")
 
 
 def _tradeoff_corpora(budget: MeisterBudget) -> list[MeisterCorpus]:
@@ -176,10 +171,7 @@ def _tradeoff_corpora(budget: MeisterBudget) -> list[MeisterCorpus]:
 
 
 def _lines(
-    budget: MeisterBudget,
-    corpora: Sequence[MeisterCorpus],
-    projection: Projection,
-    divergence: DivergenceName = "jsd",
+    budget: MeisterBudget, corpora: Sequence[MeisterCorpus], projection: Projection, divergence: DivergenceName = "jsd"
 ) -> Lines:
     """All kinds of adversary at the table's penalty; by JSD, also a frozen one whose loss is divergence alone."""
     sizes, lines = budget.attacks, Lines()

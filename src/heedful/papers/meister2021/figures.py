@@ -142,13 +142,17 @@ def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, k
 
 def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
-    hows = {"all positions": tau, "share of the ceiling": over_ceiling, "on the support": on_support}
+    hows = {
+        "figure3": ("all positions", tau),
+        "figure3_ceiling": ("share of the ceiling", over_ceiling),
+        "figure3_support": ("on the support", on_support),
+    }
     figures, values, rows = [], [], []
-    for number, (how, measure) in enumerate(hows.items()):
+    for name, (how, measure) in hows.items():
         panels = []
         for architecture in ARCHITECTURES:
             for importance in ("g_y_x", "d_y_x"):
-                lines, cells, trends = [], [], []
+                lines, cells = [], []
                 for corpus in budget.corpora:
                     along = [seen[model] for model in along_grid(corpus, architecture)]
                     heights = [over_seeds(seeds, measure(importance)) for seeds in along]
@@ -156,14 +160,12 @@ def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
                     falls = trend(corpus.grid, along, measure(importance))
                     cells.append(Cell(falls, digits=2))
                     where = f"{SYMBOLS[importance]}, {how}, {corpus.data}, {NAMES[architecture]}"
-                    trends.append(Value(f"trend of tau with {where}", falls))
+                    values.append(Value(f"trend of tau with {where}", falls))
                 title = f"{NAMES[architecture]}: {SYMBOLS[importance]}"
                 panels.append(Panel(title, tuple(lines), x_label=AXIS, y_label=f"τ(α, ·), {how}"))
                 rows.append(Row(title, tuple(cells), how))
-                values += trends
-        name = "figure3" if not number else f"figure3_{('ceiling', 'support')[number - 1]}"
         figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_CAPTION))
-    for how in hows:
+    for how, _ in hows.values():
         for importance in ("g_y_x", "d_y_x"):
             what = f"trend of tau with {SYMBOLS[importance]}, {how}"
             values += extremes(what, [value for value in values if value.name.startswith(what)])

@@ -149,7 +149,7 @@ def train_and_measure(*, weights: str, device: torch.device, report: OnEvent, **
             state = {name: tensor.detach().cpu().clone() for name, tensor in classifier.state_dict().items()}
             best.update(validation_accuracy=validation, epoch=epoch, state=state)
 
-    train_by_epoch(classifier, encoded.train, run.training(len(encoded.train)), run.seed, device, report, at_epoch)
+    train_by_epoch(classifier, encoded.train, run, run.seed, device, report, at_epoch)
     state = best.pop("state")
     classifier.load_state_dict(state)
     write_with_record(Path(weights), lambda path: save_file(state, path))
@@ -190,13 +190,14 @@ def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> Atte
 def train_by_epoch(
     model: Trainable,
     texts: EncodedSplit,
-    settings: TrainConfig,
+    run: MeisterRun,
     seed: int,
     device: torch.device,
     report: OnEvent,
     at_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> None:
     """Train over some texts, calling `at_epoch` after each epoch."""
+    settings = run.training(len(texts))
 
     def at_step(step: int, loss: float) -> None:
         report({"step": step, "steps": settings.steps, "loss": loss})
@@ -309,13 +310,12 @@ def _layers(
 ) -> list[dict[str, list[float | None]]]:
     """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α."""
     layers = []
-    mask = batch.mask
+    mask, words = batch.mask, batch.mask.cpu().numpy()
     for weights in model(batch.tokens, mask).self_attention:
         per_query = weights.double().mean(1)  # over heads: (B, L, L)
         received = (per_query * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
-        row = as_ragged(received.cpu().numpy(), mask.cpu().numpy())
-        queries = mask.cpu().numpy()
-        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), queries, strict=True)]
+        row = as_ragged(received.cpu().numpy(), words)
+        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), words, strict=True)]
         layers.append(
             {
                 "entropy received": listed(normalised_entropy(row)),

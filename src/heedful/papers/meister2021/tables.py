@@ -222,11 +222,8 @@ def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
 
 def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> Estimate:
     """τ between λ and the entropy of one text, in the mean over texts."""
-    each = []
-    for seed in range(len(along[0])):
-        table = np.stack([G_Y_X(at[seed]) for at in along])  # (grid, texts)
-        each.append(mean(np.array([rank_correlation(grid, text) for text in table.T])))
-    return mean_over_seeds(each)
+    tables = [np.stack([G_Y_X(answer) for answer in seed]) for seed in zip(*along, strict=True)]  # (grid, texts) each
+    return mean_over_seeds([mean(np.array([rank_correlation(grid, text) for text in table.T])) for table in tables])
 
 
 def find_table3(budget: MeisterBudget, seen: Seen) -> Finding:
@@ -317,11 +314,8 @@ def find_length(budget: MeisterBudget, seen: Seen) -> Finding:
 
 def _against_length(seeds: Sequence[Answer], measure: PerText) -> Estimate:
     """τ-b between length and a measure over the texts that have it (g_h(x): the first of them), seed by seed."""
-    each = []
-    for answer in seeds:
-        values = measure(answer)
-        each.append(rank_correlation(numbers(answer["length"])[: len(values)], values))
-    return mean_over_seeds(each)
+    pairs = [(numbers(answer["length"]), measure(answer)) for answer in seeds]
+    return mean_over_seeds([rank_correlation(lengths[: len(values)], values) for lengths, values in pairs])
 
 
 def _binned(seeds: Sequence[Answer], measure: PerText) -> tuple[list[float], list[float]]:

@@ -32,6 +32,10 @@ def _classification_studies(budget: str) -> object:
     return config.studies(budget, "classification")
 
 
+def _copying(name: str, title: str, find: figures.FindCurves, units: figures.CurveUnits) -> Experiment:
+    return unit_experiment(name, title, config.COPYING_BUDGETS.get, find, units)
+
+
 EXPERIMENTS = (
     _worked_example("figure1", "Figure 1: β and Model 1 on the worked example", theory.find_figure1),
     Experiment(
@@ -55,15 +59,9 @@ EXPERIMENTS = (
         tables.find_statistics,
         tables.statistics_units,
     ),
-    _classification("table10", "Table 10: attention with frozen β", tables.find_frozen),
-    _classification("table11", "Table 11: logistic regression", tables.find_logistic),
-    unit_experiment(
-        "figure3",
-        "Figure 3: copying permutations",
-        config.COPYING_BUDGETS.get,
-        figures.find_figure3,
-        figures.figure3_units,
-    ),
+    _classification("table10", "Table 10: attention with frozen β", partial(tables.find_pair, number="10")),
+    _classification("table11", "Table 11: logistic regression", partial(tables.find_pair, number="11")),
+    _copying("figure3", "Figure 3: copying permutations", figures.find_figure3, figures.figure3_units),
     _worked_example("figure4", "Figure 4: the count table of permutations", theory.find_figure4),
     _worked_example("figure5", "Figure 5: the count table of a classification", theory.find_figure5),
     Experiment(
@@ -81,13 +79,7 @@ EXPERIMENTS = (
         figures.figure7_units,
     ),
     _worked_example("figure8", "Figure 8: the count table of a mixture", theory.find_figure8),
-    unit_experiment(
-        "section6.2",
-        "§6.2: a permutation of positions",
-        config.COPYING_BUDGETS.get,
-        figures.find_permute,
-        figures.permute_units,
-    ),
+    _copying("section6.2", "§6.2: a permutation of positions", figures.find_permute, figures.permute_units),
     unit_experiment(
         "eq53", "Eq. 53: the proxy's first step", config.EQ53_SEEDS.get, theory.find_eq53, theory.eq53_units
     ),

@@ -1,6 +1,6 @@
 """Figures 2, 3, 6 and 7, §6.2, A.7 and A.9 of snell2021: what is learned, when, and how alike."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from heedful.papers.snell2021.tables import above_chance, measured
 from heedful.studies.analysis import Recordings, Rows
 
 Curves = Mapping[str, Sequence[Answer]]  # the learning curves of each task or setting, a seed each
+FindCurves = Callable[[str, Curves], Finding]
+CurveUnits = Callable[[str], dict[str, list[Unit]]]
 COLUMNS = ("runs", "learned within the budget", "median step to 99 %", "log-rank p against the last line")
 SMS = {"smoke": "polarity"}  # takes the place of sms-spam where nothing may be downloaded
 LONGEST = {"smoke": "polarity"}  # takes the place of sst, the study trained long enough for the fall of A.7
@@ -110,12 +112,7 @@ def _curve_units(seeds: Mapping[str, int], sizes: CopyingBudget) -> dict[str, li
 
 
 def _against_copying(
-    budget: str,
-    curves: Curves,
-    names: Mapping[str, str],
-    panels: Mapping[str, Sequence[str]],
-    figure: str,
-    title: str,
+    budget: str, curves: Curves, names: Mapping[str, str], panels: Mapping[str, Sequence[str]], figure: str, title: str
 ) -> Finding:
     """Tasks against copying 40 of 60 words, under these names; panels: the tasks of each."""
     sizes = COPYING_BUDGETS[budget]

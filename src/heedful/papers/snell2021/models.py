@@ -41,17 +41,12 @@ WORDS = {"copy-permutation": LENGTH, "copy-mixture": 2 * LENGTH, "copy-vocab": T
 HELD_OUT = 1_000_003  # seed of the sequences that accuracy is measured on
 LEARNED = 0.99
 # Where γ is read in the keyword task.
-PLACES = {
-    "keyword": "γ at the keyword",
-    "next": "γ one position later",
-    "mean": "γ on average",
-    "last": "γ at the end",
-}
+PLACES = {"keyword": "γ at the keyword", "next": "γ one position later", "mean": "γ on average", "last": "γ at the end"}
 
 
 def curve_unit(task: str, seed: int, sizes: CopyingBudget) -> Unit:
     """One seed's training on one task."""
-    return Unit(f"{task}-{seed}", f"{__name__}:learning_curve", _arguments(task, sizes, sizes.steps) | {"seed": seed})
+    return _unit(f"{task}-{seed}", task, sizes, sizes.steps, seed=seed)
 
 
 def head_unit(name: str, heads: Sequence[int], order: int, sizes: CopyingBudget) -> Unit:
@@ -59,12 +54,11 @@ def head_unit(name: str, heads: Sequence[int], order: int, sizes: CopyingBudget)
 
     order: seed of the order of the data.
     """
-    arguments = _arguments("copy-permutation", sizes, sizes.head_steps)
-    return Unit(name, f"{__name__}:learning_curve", arguments | {"seed": 0, "heads": list(heads), "order": order})
+    return _unit(name, "copy-permutation", sizes, sizes.head_steps, seed=0, heads=list(heads), order=order)
 
 
-def _arguments(task: str, sizes: CopyingBudget, steps: int) -> dict[str, Any]:
-    return {
+def _unit(name: str, task: str, sizes: CopyingBudget, steps: int, **more: Any) -> Unit:
+    arguments = {
         "task": task,
         "steps": steps,
         "batch_size": sizes.batch_size,
@@ -72,6 +66,7 @@ def _arguments(task: str, sizes: CopyingBudget, steps: int) -> dict[str, Any]:
         "held_out": sizes.held_out,
         "translator": content(sizes.translator),
     }
+    return Unit(name, f"{__name__}:learning_curve", arguments | more)
 
 
 def learning_curve(
@@ -134,12 +129,6 @@ def _accuracy(model: Translator, batch: PairBatch) -> float:
     return float((guess == batch.target_out).float().mean())
 
 
-def learning_times(curves: Sequence[Answer], steps: int) -> stats.CensoredData:
-    """Steps to 99 % of each run, right-censored at the budget."""
-    times = [curve["learned"] if curve["learned"] is not None else steps for curve in curves]
-    return stats.CensoredData.right_censored(times, [curve["learned"] is None for curve in curves])
-
-
 def median_time(curves: Sequence[Answer]) -> float:
     """The median step to 99 %; NaN where fewer than half of the runs got there."""
     times = sorted(curve["learned"] for curve in curves if curve["learned"] is not None)
@@ -161,12 +150,18 @@ def share_learned(curves: Sequence[Answer]) -> Estimate:
 def slower(first: Sequence[Answer], second: Sequence[Answer], steps: int) -> tuple[float, float]:
     """Log-rank test that the first runs take longer to learn than the second: z, above 0 if so, and one-sided p.
 
-    Both are NaN where no run of either learned: there is nothing to compare.
+    Runs that did not learn are right-censored at the budget. Both are NaN where no run of either learned: there is
+    nothing to compare.
     """
     if not any(curve["learned"] is not None for curve in (*first, *second)):
         return float("nan"), float("nan")
+    times = []
+    for curves in (first, second):
+        censored = [curve["learned"] is None for curve in curves]
+        reached = [steps if curve["learned"] is None else curve["learned"] for curve in curves]
+        times.append(stats.CensoredData.right_censored(reached, censored))
     with np.errstate(invalid="ignore", divide="ignore"):
-        test = stats.logrank(learning_times(first, steps), learning_times(second, steps), alternative="less")
+        test = stats.logrank(*times, alternative="less")
     return -float(test.statistic), float(test.pvalue)  # scipy compares how often runs learn, not how long they take
 
 

@@ -30,6 +30,7 @@ from heedful.studies.result import AgreementResult, Convention
 from heedful.studies.run_directory import ModelSpec, Recorded, RunDirectory
 
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+IN_RESULT = ("validation", "agreement")  # what a study's own result has
 CAPTION = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
 )
@@ -152,21 +153,18 @@ def nearer_convention(table: ResultTable) -> tuple[str, ...]:
         own, cross = (lines.get(f"{group}, {convention}") for convention in CONVENTIONS)
         if own is None or cross is None:
             continue
-        nearer = [_nearer_to_cross(own.cells[i], cross.cells[i]) for i in compared]
-        if known := [is_nearer for is_nearer in nearer if is_nearer is not None]:
-            counts[group] = (sum(known), len(known))
+        nearer = []
+        for ours, theirs in ((own.cells[i], cross.cells[i]) for i in compared):
+            if ours.measured is not None and theirs.measured is not None and theirs.published is not None:
+                published = theirs.published / 100
+                nearer.append(abs(theirs.measured.value - published) < abs(ours.measured.value - published))
+        if nearer:
+            counts[group] = (sum(nearer), len(nearer))
     if not counts:
         return ()
     each = ", ".join(f"{group} {count} of {n}" for group, (count, n) in counts.items())
     count, n = (sum(column) for column in zip(*counts.values(), strict=True))
     return (f"The published {letter} lie nearer to “cross” in {count} of {n} entries ({each}).",)
-
-
-def _nearer_to_cross(own: Cell, cross: Cell) -> bool | None:
-    if own.measured is None or cross.measured is None or cross.published is None:
-        return None
-    published = cross.published / 100
-    return abs(cross.measured.value - published) < abs(own.measured.value - published)
 
 
 def _excesses(workspace: Workspace, form: Form, seen: Mapping[str, "Measured"]) -> list[Value]:
@@ -229,7 +227,7 @@ def measured(
     """All agreements of a corpus's study; those of its validation texts are part of the study's own result."""
     study = study_of(data, workspace.budget)
     run = workspace.study(study)
-    if _is_in_result(split, measure):
+    if (split, measure) == IN_RESULT:
         result = run.result()
         bleu = _final_bleu(Recordings(run, split))
         return Measured(result.agreements, result.random_agreement, result.xi_final, bleu)
@@ -242,12 +240,8 @@ def agreement_needs(
 ) -> Needs:
     """What `measured` reads for all corpora of a task: studies, and then agreements that are not in their results."""
     configs = tuple(studies(budget, task).values())
-    units = () if _is_in_result(split, measure) else tuple(agreement_unit(c, split, measure) for c in configs)
+    units = () if (split, measure) == IN_RESULT else tuple(agreement_unit(c, split, measure) for c in configs)
     return Needs(configs, then=lambda workspace: Needs(units=units))
-
-
-def _is_in_result(split: Recorded, measure: MeasureName) -> bool:
-    return split == "validation" and measure == "agreement"
 
 
 def agreement_unit(study: StudyConfig, split: Recorded, measure: MeasureName) -> Unit:
@@ -275,20 +269,19 @@ def _final_bleu(recordings: Recordings) -> Estimate | None:
     return mean_over_seeds(last)
 
 
-def find_frozen(workspace: Workspace) -> Finding:
-    """Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6)."""
-    title = "Table 10: attention learned while β is frozen"
-    return _two_columns(workspace, "10", title, "A(alpha,alpha_fr)", "A(alpha,beta_uf)", scale=1.0)
+PAIRED = {  # title, both columns, and the factor that turns what the table prints into percent
+    "10": ("Table 10: attention learned while β is frozen", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", 1.0),
+    "11": ("Table 11: the proxy against logistic regression", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", 100.0),
+}
 
 
-def find_logistic(workspace: Workspace) -> Finding:
-    """Table 11: the proxy's probe and the weights of logistic regression agree with β^uf alike (A.10)."""
-    title = "Table 11: the proxy against logistic regression"
-    return _two_columns(workspace, "11", title, "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", scale=100.0)
+def find_pair(workspace: Workspace, number: str) -> Finding:
+    """Two agreements side by side, and their difference.
 
-
-def _two_columns(workspace: Workspace, number: str, title: str, left: str, right: str, *, scale: float) -> Finding:
-    """Two agreements side by side, and their difference; `scale` turns what the table prints into percent."""
+    Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6). Table 11: the
+    proxy's probe and the weights of logistic regression agree with β^uf alike (A.10).
+    """
+    title, left, right, scale = PAIRED[number]
     rows, values = [], []
     gaps: dict[Convention, list[Estimate]] = {convention: [] for convention in CONVENTIONS}
     table = published_table("snell2021", number)

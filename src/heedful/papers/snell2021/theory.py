@@ -16,18 +16,7 @@ from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
 from heedful.papers.experiment import Answer, Unit, Workspace
-from heedful.papers.findings import (
-    Cell,
-    Figure,
-    Finding,
-    Panel,
-    ResultTable,
-    Row,
-    Value,
-    curve,
-    exactly,
-    matrix_panel,
-)
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, matrix_panel
 from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, translation_study
 from heedful.papers.snell2021.models import linear_unit
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit

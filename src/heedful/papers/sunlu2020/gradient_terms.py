@@ -174,7 +174,12 @@ def find_terms(budget: str, runs: Mapping[float, Sequence[Answer]]) -> Finding:
     table = ResultTable(
         "Terms, times the number of texts", TERMS, tuple(rows), "Means over tokens of a class, then over seeds."
     )
-    return Finding((table,), tuple(figures), tuple(values), (_note(runs, off),))
+    ends = {scale: ", ".join(f"{run['dot'][-1]:.1f}" for run in each) for scale, each in runs.items()}
+    note = (
+        f"VᵀW at the end, by seed: {'; '.join(f'λ = {scale:g}: {each}' for scale, each in ends.items())}. The closed "
+        f"form differs from autograd of the model in float64 by at most {off:.1g} of the largest entry."
+    )
+    return Finding((table,), tuple(figures), tuple(values), (note,))
 
 
 def _over(runs: Sequence[Answer], name: str, side: str) -> list[Estimate]:
@@ -208,12 +213,3 @@ def _figure(scale: float, steps: Sequence[int], seen: Mapping[str, Mapping[str, 
     ]
     title = f"What moves the scores, λ = {scale:g}"
     return Figure(f"terms-{scale:g}", title, tuple(panels), "Means over tokens and seeds, 95 % intervals over seeds.")
-
-
-def _note(runs: Mapping[float, Sequence[Answer]], off: float) -> str:
-    ends = {scale: ", ".join(f"{run['dot'][-1]:.1f}" for run in each) for scale, each in runs.items()}
-    dots = "; ".join(f"λ = {scale:g}: {each}" for scale, each in ends.items())
-    return (
-        f"VᵀW at the end, by seed: {dots}. The closed form differs from autograd of the model in float64 by at most "
-        f"{off:.1g} of the largest entry."
-    )

@@ -139,7 +139,6 @@ def train_epochs(
 ) -> None:
     """Train by Adagrad. `at_epoch(epoch, loss)` returns true to end training; `at_step` is called at `steps_too`."""
     recipe = job.recipe
-    device = next(model.parameters()).device
     per_epoch = math.ceil(len(texts.train) / recipe.batch_size)
     ends = range(per_epoch, recipe.epochs * per_epoch + 1, per_epoch)
     config = TrainConfig(
@@ -156,18 +155,15 @@ def train_epochs(
             at_step(step)
         return step in ends and at_epoch(step // per_epoch, loss)
 
-    train(model, training_batches(texts.train, recipe.batch_size, job.seed, device=device), config, at_evaluation)
+    batches = training_batches(texts.train, recipe.batch_size, job.seed, device=model.output.weight.device)
+    train(model, batches, config, at_evaluation)
 
 
 @torch.no_grad()
 def accuracy(model: AttentionClassifier, split: EncodedSplit) -> float:
     """Share of texts whose label is predicted."""
-    device = next(model.parameters()).device
-    right = sum(
-        int((predict(model(batch.tokens, batch.mask).logits) == batch.labels).sum())
-        for batch in evaluation_batches(split, max_tokens=65536, device=device)
-    )
-    return right / len(split)
+    batches = evaluation_batches(split, max_tokens=65536, device=model.output.weight.device)
+    return sum(int((predict(model(b.tokens, b.mask).logits) == b.labels).sum()) for b in batches) / len(split)
 
 
 def _dot(model: AttentionClassifier) -> float | None:
