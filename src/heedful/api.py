@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import Place
     from heedful.execution.worker import Event, OnEvent
-    from heedful.papers.claims import LedgerEntry
-    from heedful.papers.results import Result
+    from heedful.papers.experiment import Result
+    from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer
@@ -254,7 +254,14 @@ def reproduce(
     from heedful.papers.reproduction import reproduce as run
     from heedful.reports.pages import write_paper, write_paper_docs
 
-    with show_progress(enabled=progress) as (on_progress, on_stage):
+    with show_progress(enabled=progress) as (show_event, on_stage):
+
+        def on_progress(event: "Event") -> None:
+            if "stage" in event:
+                on_stage(event["stage"])
+            else:
+                show_event(event)
+
         made = run(
             paper,
             tables or ("all",),
@@ -265,9 +272,8 @@ def reproduce(
             device=device,
             again=again,
             on_progress=on_progress,
-            on_stage=on_stage,
         )
-        on_stage("writing the report")
+        on_progress({"stage": "writing the report"})
         write_paper(paper, budget, Path(results), Path(work) / paper / budget / "report.html")
         if docs is not None:
             write_paper_docs(paper, budget, Path(results), Path(docs))

@@ -16,13 +16,13 @@ from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier
-from heedful.papers.claims import judge
-from heedful.papers.experiment import Unit, Workspace
-from heedful.papers.meister2021 import adversaries, figures, models, tables
-from heedful.papers.meister2021.adversaries import MeisterAttack, attack, attack_needs, read_attacks
+from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
+from heedful.papers.meister2021 import models
+from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
-from heedful.papers.meister2021.contents import CLAIMS, EXPERIMENTS
+from heedful.papers.meister2021.contents import EXPERIMENTS
 from heedful.papers.meister2021.data import encode_corpus
+from heedful.papers.meister2021.figures import over_ceiling
 from heedful.papers.meister2021.models import (
     IMPORTANCES,
     MeisterModel,
@@ -31,20 +31,18 @@ from heedful.papers.meister2021.models import (
     importances,
     load_base,
     measure,
-    read_answers,
     train_and_measure,
 )
 from heedful.papers.meister2021.tables import (
     numbers,
     on_axis,
-    over_ceiling,
     over_seeds,
     per_text,
     rank_correlation,
     trend,
 )
+from heedful.papers.published import judge
 from heedful.papers.reproduction import prepare
-from heedful.papers.results import Result, result_path
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
@@ -86,11 +84,8 @@ def test_no_unit_holds_nan(reproduced_meister: Reproduced):
 
 
 def test_every_claim_is_measured(reproduced_meister: Reproduced):
-    found = {
-        ("meister2021", e.name): Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", e.name))
-        for e in EXPERIMENTS
-    }
-    entries = judge(CLAIMS, found, "smoke")
+    paths = [result_path(reproduced_meister.results, "meister2021", "smoke", e.name) for e in EXPERIMENTS]
+    entries = judge("meister2021", map(Result.load, paths), "smoke")
     assert [entry.claim.id for entry in entries] == [f"M{k}" for k in range(1, 8)]
     for entry in entries:
         assert "not run" not in entry.verdicts, entry.claim.id
@@ -98,7 +93,7 @@ def test_every_claim_is_measured(reproduced_meister: Reproduced):
 
 def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
     room, kind = reproduced_meister.workspace, MeisterModel(POLARITY, "transformer", SPARSEMAX)
-    seeds = read_answers(room, [kind])[kind]
+    seeds = room.answers(kind.units("smoke"))
     table = Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", "table1")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "Transformer sparsemax")
     expected = np.mean([np.mean(answer["entropy g_h_x"]) for answer in seeds])
@@ -107,7 +102,7 @@ def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):
 
 def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduced_meister: Reproduced):
     room, kind = reproduced_meister.workspace, MeisterModel(POLARITY, "transformer", SPARSEMAX)
-    first = read_answers(room, [kind])[kind][0]
+    first = room.answers(kind.units("smoke"))[0]
     assert min(np.subtract(first["length"], first["support"])) >= 0
     assert min(first["support"]) < max(first["length"])
     table = Result.load(result_path(reproduced_meister.results, "meister2021", "smoke", "table5")).finding.tables[1]
@@ -116,12 +111,8 @@ def test_sparse_bases_have_exact_zeros_and_their_adversaries_are_finite(reproduc
 
 
 def test_attention_held_fixed_is_the_importance_of_hidden_states(reproduced_meister: Reproduced):
-    seen = read_answers(
-        reproduced_meister.workspace,
-        [MeisterModel(POLARITY, a, p) for a in ARCHITECTURES for p in (SOFTMAX, SPARSEMAX)],
-    )
-    for seeds in seen.values():
-        for answer in seeds:
+    for model in (MeisterModel(POLARITY, a, p) for a in ARCHITECTURES for p in (SOFTMAX, SPARSEMAX)):
+        for answer in reproduced_meister.workspace.answers(model.units("smoke")):
             assert numbers(answer["tau g_y_h detached"]) == pytest.approx(1.0, abs=0.02)  # float32 may tie or swap
 
 
@@ -208,12 +199,15 @@ def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Rep
     kind, events = MeisterAttack(base, "instance", "jsd", 1.0, 1), []
     shutil.copytree(reproduced_meister.workspace.root, tmp_path / "work")
     room = Workspace("smoke", tmp_path / "work")
-    before, weights = read_attacks(room, [kind]), room.root / base.unit(0, "smoke").arguments["weights"]
+    before, weights = room.answers(kind.units("smoke")), room.root / base.unit(0, "smoke").arguments["weights"]
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    experiment = replace(EXPERIMENTS[0], needs=lambda budget: attack_needs([kind], budget))
+    attacks = Needs(units=tuple(kind.units("smoke")))
+    experiment = replace(
+        EXPERIMENTS[0], needs=lambda budget: replace(base_needs([kind], budget), then=lambda room: attacks)
+    )
     prepare([experiment], room, jobs=1, device="cpu", on_progress=events.append)
-    assert read_attacks(room, [kind]) == before
+    assert room.answers(kind.units("smoke")) == before
     assert weights.read_bytes() == whole
     assert weights.with_name(f"{weights.name}.damaged-1").exists()
     notices = [event["notice"] for event in events if "notice" in event]
@@ -269,22 +263,26 @@ def test_the_sign_of_a_trend_is_that_of_the_means_seed_by_seed():
 
 def test_texts_without_a_value_are_left_out():
     assert over_seeds([answer_of(0.5)], per_text("entropy g_y_x")).value == pytest.approx(0.55)
-    assert over_ceiling("tau g_y_x")(answer_of(0.5))[:2] == pytest.approx([0.5, 0.5])
+    assert over_ceiling("g_y_x")(answer_of(0.5))[:2] == pytest.approx([0.5, 0.5])
     assert math.isnan(rank_correlation([1.0, 2.0], [3.0, 3.0]))
     assert math.isnan(rank_correlation([1.0], [math.nan]))
     assert [round(on_axis(lam), 2) for lam in GRID] == [-2.0, -1.04, -0.6, -0.3, 0.0, 0.3, 1.0, 2.0]
 
 
-def test_every_published_number_has_its_place(reproduced_meister: Reproduced, monkeypatch: pytest.MonkeyPatch):
+class Canned(Workspace):
+    """A room with answers of `smoke` in place of its own."""
+
+    def answers(self, units):
+        room = Workspace("smoke", self.root)
+        first = units[0]
+        if first.function.endswith(":attack"):
+            return [{"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65}] * 2
+        return room.answers(MeisterModel(POLARITY, first.arguments["model"]["encoder"], SOFTMAX).units("smoke"))
+
+
+def test_every_published_number_has_its_place(reproduced_meister: Reproduced):
     """At `quick`, with answers of `smoke` in place of its own: as many published cells as the paper has numbers."""
-    room = reproduced_meister.workspace
-    softmax = {a: MeisterModel(POLARITY, a, SOFTMAX) for a in ARCHITECTURES}
-    canned = {architecture: read_answers(room, [model])[model] for architecture, model in softmax.items()}
-    attacked = {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65}
-    for module in (tables, figures):
-        monkeypatch.setattr(module, "read_answers", lambda room, wanted: {k: canned[k.architecture] for k in wanted})
-    monkeypatch.setattr(adversaries, "read_attacks", lambda room, wanted: {k: [attacked, attacked] for k in wanted})
-    quick = replace(room, budget="quick")
+    quick = Canned("quick", reproduced_meister.workspace.root)
     text = (files("heedful.papers") / "published" / "meister2021.csv").read_text(encoding="utf-8")
     expected = Counter(f"table{line['table']}" for line in csv.DictReader(text.splitlines()))
     found = {experiment.name: experiment.find(quick) for experiment in EXPERIMENTS}

@@ -52,7 +52,7 @@ def pools(monkeypatch):
 
 
 def values(room, *units):
-    return [answer["x"] for answer in room.answers(units).values()]
+    return [answer["x"] for answer in room.answers(units)]
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {"x": 2}, "sha256": "0"}', '{"answer": {"x": 1}}'])
@@ -99,7 +99,7 @@ def writes(*, x, weights, device, report):
 
 def test_all_experiments_share_one_pool_and_later_stages_see_the_first(room, pools):
     def second(workspace):
-        return Needs(units=(unit("c", workspace.answers([unit("a", 1)])["a"]["x"]),))
+        return Needs(units=(unit("c", workspace.answers([unit("a", 1)])[0]["x"]),))
 
     spent = prepare([experiment("e", unit("a", 1), then=second), experiment("f", unit("a", 1), unit("b", 2))], room)
     assert pools == [["a", "b"], ["c"]]
@@ -119,8 +119,12 @@ def test_units_are_computed_by_workers_and_an_error_is_one_line(room, monkeypatc
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     events = []
     prepare([experiment("e", unit("a", 1))], room, device="cpu", on_progress=events.append)
-    assert room.answers([unit("a", 1)]) == {"a": {"x": 2, "device": "cpu", "threads": 1}}
-    assert events == [{"model": "a", "step": 1, "steps": 1}, {"model": "a", "done": True}]
+    assert room.answers([unit("a", 1)]) == [{"x": 2, "device": "cpu", "threads": 1}]
+    assert events == [
+        {"stage": "1 units to compute"},
+        {"model": "a", "step": 1, "steps": 1},
+        {"model": "a", "done": True},
+    ]
     with pytest.raises(TrainingError, match=r"^b: 1 is refused$"):
         prepare([experiment("e", replace(unit("b", 1), function=f"{__name__}:refused"))], room, device="cpu")
     assert len(list((room.root / UNITS).iterdir())) == 1

@@ -13,9 +13,8 @@ import pytest
 from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
 from heedful.papers import reproduction as module
-from heedful.papers.experiment import Workspace, study_folder
+from heedful.papers.experiment import Result, Workspace, result_path, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
-from heedful.papers.results import Result, result_path
 from heedful.papers.snell2021.config import study_of
 from heedful.storage.locks import directory_lock
 from heedful.storage.serialization import content, digest
@@ -37,19 +36,19 @@ def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str)
 
 def test_finished_work_is_not_repeated(reproduced: Reproduced):
     before = {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")}
-    stages: list[str] = []
-    reproduce("snell2021", budget="smoke", results=reproduced.results, work=reproduced.work, on_stage=stages.append)
-    assert stages == []
+    events: list[dict] = []
+    reproduce("snell2021", budget="smoke", results=reproduced.results, work=reproduced.work, on_progress=events.append)
+    assert events == []
     assert {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")} == before
 
 
 def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduced, tmp_path: Path):
-    stages: list[str] = []
+    events: list[dict] = []
     names = ["figure3", "table10"]
     again = reproduce(
-        "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_stage=stages.append
+        "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_progress=events.append
     )
-    assert stages == [result.title for result in again]  # neither studies nor units were computed
+    assert events == [{"stage": result.title} for result in again]  # neither studies nor units were computed
     for result in again:
         before = Result.load(result_path(reproduced.results, "snell2021", "smoke", result.experiment))
         assert digest(result.finding) == digest(before.finding)
@@ -124,11 +123,11 @@ def test_what_experiments_need_does_not_depend_on_the_workspace():
 
 def test_committed_results_still_stand():
     """Change a setting of an experiment and this fails: measure again, or give the results up."""
-    assert stale_results(ROOT / "results") == []
+    assert stale_results(ROOT / "results") == {}
 
 
 def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypatch: pytest.MonkeyPatch):
-    assert stale_results(reproduced.results) == []
+    assert stale_results(reproduced.results) == {}
     now = paper("snell2021")
 
     def changed(key: str) -> Paper:
@@ -141,7 +140,7 @@ def test_changed_settings_and_versions_are_seen(reproduced: Reproduced, monkeypa
         return replace(now, experiments=tuple(change(experiment) for experiment in kept))
 
     monkeypatch.setattr(module, "paper", changed)
-    reasons = {stale.path.stem: stale.reason for stale in stale_results(reproduced.results)}
+    reasons = {path.stem: reason for path, reason in stale_results(reproduced.results).items()}
     assert set(reasons) == {"table2", "figure7", "eq53"}
     assert "settings have changed" in reasons["table2"]
     assert "version 1" in reasons["figure7"]

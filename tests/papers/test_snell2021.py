@@ -12,10 +12,9 @@ from heedful.data.vocabulary import BOS, EOS
 from heedful.errors import ConfigError, DamagedError
 from heedful.metrics.agreement import agreement
 from heedful.models.classifier import AttentionClassifier
-from heedful.papers.experiment import UNITS, Workspace
+from heedful.papers.experiment import UNITS, Result, Workspace, result_path
 from heedful.papers.published import published_table
 from heedful.papers.reproduction import paper, prepare
-from heedful.papers.results import Result, result_path
 from heedful.papers.snell2021 import figures, models, tables, theory
 from heedful.papers.snell2021.config import (
     COPYING_BUDGETS,
@@ -202,7 +201,7 @@ class Canned(Workspace):
             steps, accuracy = ([0, 2], [0.1, 1.0]) if learned else ([0, 2, 4], [0.1, 0.2, 0.3])
             return {"steps": steps, "accuracy": accuracy, "learned": 2 if learned else None}
 
-        return {unit.name: answer(unit) for unit in units}
+        return [answer(unit) for unit in units]
 
 
 def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned():
@@ -243,7 +242,7 @@ def test_the_linear_translator_is_certified(reproduced: Reproduced):
     room = reproduced.workspace
     study = study_of("toy-de-en", "smoke")
     sizes = LINEAR_BUDGETS["smoke"]
-    answer = room.answers([models.linear_unit(0, study, sizes)])["linear-0"]
+    answer = room.answers([models.linear_unit(0, study, sizes)])[0]
     assert answer["gap"] < 1e-6
     assert len(answer["agreement"]) == len(answer["text"])
     assert set(answer["text"]) == {0, 1, 2}

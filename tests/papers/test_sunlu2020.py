@@ -11,13 +11,13 @@ from heedful.data.corpus import EMPTY
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit, Vocabulary
 from heedful.errors import DataError
 from heedful.metrics.association import dominance, even_tokens, token_classes
+from heedful.papers.experiment import Result, result_path
 from heedful.papers.findings import Cell, Finding
-from heedful.papers.published import published_accuracies
+from heedful.papers.published import paper_claims, published_lines
 from heedful.papers.reproduction import prepare
-from heedful.papers.results import Result, result_path
 from heedful.papers.sunlu2020 import gradient_terms as terms
 from heedful.papers.sunlu2020.config import BUDGETS, KINDS, LARGE, MODERATE, SCALES
-from heedful.papers.sunlu2020.contents import CLAIMS, EXPERIMENTS
+from heedful.papers.sunlu2020.contents import EXPERIMENTS
 from heedful.papers.sunlu2020.data import (
     NEUTRAL_CLASS,
     NO_CLASS,
@@ -29,7 +29,7 @@ from heedful.papers.sunlu2020.data import (
 )
 from heedful.papers.sunlu2020.figures import _five
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
-from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, read_answers, statistics
+from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
 from tests.papers.conftest import Reproduced
@@ -49,7 +49,8 @@ def finding(reproduced_sunlu: Reproduced, experiment: str) -> Finding:
 
 
 def answers_of(reproduced_sunlu: Reproduced, orders: list[TrainingJob]):
-    return read_answers(reproduced_sunlu.workspace, orders)
+    answers = reproduced_sunlu.workspace.answers(order.unit for order in orders)
+    return dict(zip(orders, answers, strict=True))
 
 
 def test_texts_have_no_ends_and_every_token_its_class():
@@ -258,8 +259,9 @@ def test_statistics_of_generated_data():
 
 def test_every_claim_names_numbers_that_are_measured(reproduced_sunlu: Reproduced):
     names = {experiment.name for experiment in EXPERIMENTS}
-    assert [claim.id for claim in CLAIMS] == [f"L{k}" for k in range(1, 12)]
-    for claim in CLAIMS:
+    claims = paper_claims("sunlu2020")
+    assert [claim.id for claim in claims] == [f"L{k}" for k in range(1, 12)]
+    for claim in claims:
         for condition in claim.conditions:
             assert condition.experiment in names
             finding(reproduced_sunlu, condition.experiment).value(condition.value)
@@ -279,7 +281,10 @@ def test_table_2_prints_the_mean_over_seeds(reproduced_sunlu: Reproduced):
     assert seen is not None
     assert seen.value == pytest.approx(np.mean([answers[order]["test"] for order in orders]))
     assert seen.n == 2
-    assert published_accuracies()["20News II", "DP", 0.001] == 31.8
+    printed = {
+        (line["dataset"], line["model"], line["lambda"]): line["value"] for line in published_lines("sunlu2020", "2")
+    }
+    assert printed["20News II", "DP", "0.001"] == "31.8"
 
 
 def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced):

@@ -13,7 +13,7 @@ import heedful
 from heedful.config import study_preset
 from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory
-from heedful.papers.results import write_folder_manifest
+from heedful.papers.reproduction import write_folder_manifest
 from heedful.records.index import list_runs
 from heedful.records.query import VIEWS, QueryError, ask, schema
 from heedful.reports.terminal import print_answer, print_runs

@@ -5,7 +5,7 @@ import pytest
 
 import heedful
 from heedful.errors import RunError
-from heedful.papers.results import write_folder_manifest
+from heedful.papers.reproduction import write_folder_manifest
 from heedful.reports.pages import write_page
 from heedful.storage.manifest import RunClock, run_kind
 from tests.reports.audit_example import audit_example

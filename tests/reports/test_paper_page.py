@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 
 from heedful.errors import DataError
 from heedful.metrics.statistics import Estimate
+from heedful.papers.experiment import Result
 from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, ResultTable, Row
-from heedful.papers.results import Result
 from heedful.reports.paper_page import write_docs_page, write_paper_report
 from heedful.storage.manifest import Manifest
 from tests.reports.elements import Elements, admits_one_style_and_one_script

@@ -1,25 +1,30 @@
-"""An experiment of a paper: the studies and units it needs computed first, and the function that reads its finding.
+"""An experiment of a paper: what it needs computed first, the function that reads its finding, its result on disk.
 
-A unit is a function of plain arguments; its answer is computed once and stored in a file of its own.
+A unit is a function of plain arguments; its answer is computed once and stored in a file of its own. A result is one
+JSON file per experiment and budget, with its manifest; it is stale once settings or version of its experiment change.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import Job
 from heedful.execution.worker import OnEvent, call
 from heedful.papers.findings import Finding
-from heedful.storage.serialization import content, digest
+from heedful.storage.atomic_files import valid_path
+from heedful.storage.manifest import Manifest, source_commit, utc_now, versions
+from heedful.storage.serialization import Stored, content, digest
 from heedful.storage.step_cache import Notify, StepRecord, read_answer, record_beside, write_answer
 from heedful.studies.run_directory import RunDirectory
 
 UNITS = "units"  # the folder of answers below a workspace
+Answer = Mapping[str, Any]  # what a unit returns
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -87,22 +92,18 @@ class Workspace:
     def study(self, config: StudyConfig) -> RunDirectory:
         """The run directory of a finished study."""
         run = RunDirectory(self.root / study_folder(config))
-        if not run.result_path.exists():
-            raise _missing(run.result_path)
+        _computed(run.result_path)
         return run
 
-    def answers(self, units: Iterable[Unit]) -> dict[str, dict[str, Any]]:
-        """The stored answers of some units, by the name of the unit."""
-        return {unit.name: self._answer(self.root / UNITS / unit.file) for unit in units}
-
-    def _answer(self, path: Path) -> dict[str, Any]:
-        if not path.exists():
-            raise _missing(path)
-        return read_answer(path)
+    def answers(self, units: Iterable[Unit]) -> list[Answer]:
+        """The stored answers of some units."""
+        return [read_answer(_computed(self.root / UNITS / unit.file)) for unit in units]
 
 
-def _missing(path: Path) -> RunError:
-    return RunError(f"{path}: no such file; run the experiment with `heedful reproduce`, which computes what it reads")
+def _computed(path: Path) -> Path:
+    if path.exists():
+        return path
+    raise RunError(f"{path}: no such file; run the experiment with `heedful reproduce`, which computes what it reads")
 
 
 @dataclass(frozen=True)
@@ -140,3 +141,90 @@ class Experiment:
             raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
         plain = json.dumps(content(self.settings(budget)), sort_keys=True, ensure_ascii=False)
         return sha256(plain.encode()).hexdigest()
+
+    def why_stale(self, result: "Result") -> str | None:
+        """Why a stored result of this experiment is stale; None where it is not."""
+        if result.version != self.version:
+            return f"made by version {result.version} of the experiment, which is now {self.version}"
+        now = self.digest(result.budget)
+        if result.config_digest != now:
+            return f"its settings have changed (digest {result.config_digest[:12]}, now {now[:12]})"
+        return None
+
+
+def unit_experiment(
+    name: str,
+    title: str,
+    settings: Callable[[str], Any],
+    find: Callable[[str, dict[Key, list[Answer]]], Finding],
+    units: Callable[[str], Mapping[Key, Sequence[Unit]]],
+    before: Callable[[str], Needs] = lambda budget: Needs(),
+) -> Experiment:
+    """An experiment that reads the answers of units: `find(budget, answers)` gets them under the keys of their units.
+
+    before: what the units themselves read.
+    """
+
+    def find_in(workspace: Workspace) -> Finding:
+        chosen = units(workspace.budget)
+        return find(workspace.budget, {key: workspace.answers(each) for key, each in chosen.items()})
+
+    def needs(budget: str) -> Needs:
+        own, first = tuple(unit for each in units(budget).values() for unit in each), before(budget)
+        return replace(first, then=lambda workspace: Needs(units=own)) if first.units else replace(first, units=own)
+
+    return Experiment(name, title, settings, find_in, needs)
+
+
+@dataclass(frozen=True)
+class Result(Stored):
+    """What an experiment found, its settings (seeds among them), and when and with what it was made."""
+
+    paper: str
+    experiment: str
+    title: str
+    budget: str
+    version: int
+    config_digest: str
+    settings: Any
+    manifest: Manifest
+    finding: Finding
+
+
+def new_result(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:
+    """A finding with its settings, and the manifest of this moment."""
+    return Result(
+        paper=paper,
+        experiment=experiment.name,
+        title=experiment.title,
+        budget=budget,
+        version=experiment.version,
+        config_digest=experiment.digest(budget),
+        settings=content(experiment.settings(budget)),
+        manifest=Manifest(
+            "paper",
+            command=f"heedful reproduce {paper} {experiment.name} --budget {budget}",
+            versions=versions(),
+            commit=source_commit(),
+            finished=utc_now(),
+            seconds=round(seconds, 1),
+        ),
+        finding=finding,
+    )
+
+
+def result_path(folder: Path, paper: str, budget: str, experiment: str) -> Path:
+    """The file of a result.
+
+    >>> result_path(Path("results"), "snell2021", "quick", "table2").as_posix()
+    'results/snell2021/quick/table2.json'
+    """
+    return folder / paper / budget / f"{experiment}.json"
+
+
+def stored_results(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:
+    """The stored results of a paper within a budget, in the paper's order."""
+    for experiment in experiments:
+        path = result_path(folder, paper, budget, experiment.name)
+        if valid_path(path).exists():
+            yield Result.load(path)

@@ -4,7 +4,7 @@ Experiments fill these in; reports draw them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -147,6 +147,27 @@ def exactly(value: float) -> Estimate:
     3.0
     """
     return Estimate(value, value, value, 1)
+
+
+def shifted(estimate: Estimate, by: float) -> Estimate:
+    """An estimate and its interval, moved by a number that has no uncertainty.
+
+    >>> shifted(exactly(3.0), -1.0).low
+    2.0
+    """
+    return Estimate(estimate.value + by, estimate.low + by, estimate.high + by, estimate.n)
+
+
+def matrix_panel(
+    title: str, matrix: Iterable[Iterable[float]], rows: Sequence[str], columns: Sequence[str], digits: int = 2
+) -> Panel:
+    """A matrix with the names of its rows and columns.
+
+    >>> matrix_panel("C", [[0.5, 0.25]], ["bad"], ["positive", "negative"]).matrix
+    ((0.5, 0.25),)
+    """
+    entries = tuple(tuple(float(x) for x in row) for row in matrix)
+    return Panel(title, matrix=entries, row_labels=tuple(rows), column_labels=tuple(columns), digits=digits)
 
 
 def curve(label: str, x: Sequence[float], estimates: Sequence[Estimate], group: str = "") -> Line:

@@ -1,10 +1,7 @@
-"""Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept.
-
-Results on disk are stale once the settings or the version of their experiment have changed.
-"""
+"""Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,10 +13,10 @@ from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import Job, run_jobs
 from heedful.execution.worker import OnEvent, call
-from heedful.papers.claims import Claim, LedgerEntry, judge
-from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
-from heedful.papers.results import Result, new_result, result_path, stored_results, why_stale, write_folder_manifest
-from heedful.storage.manifest import MANIFEST
+from heedful.papers.experiment import Experiment, Needs, Result, Unit, Workspace, new_result, result_path, study_folder
+from heedful.papers.published import LedgerEntry, judge
+from heedful.storage.atomic_files import valid_path
+from heedful.storage.manifest import MANIFEST, Manifest, utc_now
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
@@ -31,12 +28,11 @@ WORK = Path("runs") / "reproduce"
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's experiments and claims; `preface` opens its page."""
+    """A paper's experiments; `preface` opens its page."""
 
     key: str
     title: str
     experiments: tuple[Experiment, ...]
-    claims: tuple[Claim, ...]
     preface: str
 
     def experiment(self, name: str) -> Experiment:
@@ -58,7 +54,7 @@ def paper(key: str) -> Paper:
         raise ConfigError(f"there is no paper {key!r}; there are {', '.join(KEYS)}")
     contents = import_module(f"heedful.papers.{key}.contents")
     preface = (files("heedful.papers") / key / "preface.md").read_text(encoding="utf-8")
-    return Paper(key, contents.TITLE, contents.EXPERIMENTS, contents.CLAIMS, preface)
+    return Paper(key, contents.TITLE, contents.EXPERIMENTS, preface)
 
 
 def reproduce(
@@ -72,7 +68,6 @@ def reproduce(
     device: str = "auto",
     again: bool = False,
     on_progress: OnEvent = lambda event: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
 ) -> list[Result]:
     """The results of these experiments: read from `results` where they are stored and not stale, else made now.
 
@@ -87,17 +82,23 @@ def reproduce(
     workspace = Workspace(budget, work / key / budget)
     for folder in (results / key / budget, workspace.root) if wanted else ():
         write_folder_manifest(folder, key, budget)
-    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage)
+    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress)
     for experiment in wanted:
-        on_stage(experiment.title)
+        on_progress({"stage": experiment.title})
         started, before = time.perf_counter(), stored[experiment.name]
         finding = experiment.find(workspace)
         seconds = spent[experiment.name] + time.perf_counter() - started
         if before is not None:
             seconds += before.manifest.seconds or 0.0  # what was computed then is still there
         made[experiment.name] = new_result(key, experiment, budget, finding, seconds)
-        made[experiment.name].keep(results)
+        made[experiment.name].save(result_path(results, key, budget, experiment.name))
     return [made[experiment.name] for experiment in chosen]
+
+
+def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
+    """Mark a folder as one of a paper's results or of its long work; each result has its own manifest inside."""
+    if not valid_path(folder / MANIFEST).exists():
+        Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)
 
 
 def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -> Result | None:
@@ -105,7 +106,7 @@ def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -
     experiment.digest(budget)  # an unknown budget is an error before anything is done
     path = result_path(results, source.key, budget, experiment.name)
     stored = Result.load(path) if path.exists() else None
-    return None if stored is None or why_stale(stored, experiment) else stored
+    return None if stored is None or experiment.why_stale(stored) else stored
 
 
 def prepare(
@@ -115,7 +116,6 @@ def prepare(
     jobs: int | None = None,
     device: str = "auto",
     on_progress: OnEvent = lambda event: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
 ) -> dict[str, float]:
     """Compute what some experiments need and the workspace does not have; what is there and undamaged is kept.
 
@@ -130,7 +130,7 @@ def prepare(
     with ExitStack() as locks:
         while needs or trained:
             opened = [
-                (name, locks.enter_context(_open(config, workspace, device, on_progress, on_stage)))
+                (name, locks.enter_context(_open(config, workspace, device, on_progress)))
                 for name, config in _missing_studies(needs, workspace)
             ]
             parts = {
@@ -142,7 +142,7 @@ def prepare(
                 ],
             }
             if any(parts.values()):
-                on_stage(", ".join(f"{len(part)} {what}" for what, part in parts.items() if part))
+                on_progress({"stage": ", ".join(f"{len(part)} {what}" for what, part in parts.items() if part)})
             owned = [pair for part in parts.values() for pair in part]
             done = run_jobs(
                 [_timed(job) for _, job in owned],
@@ -189,14 +189,14 @@ def _missing_units(
 
 
 def _open(
-    config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent, on_stage: Callable[[str], None]
+    config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent
 ) -> AbstractContextManager[OpenStudy]:
     return open_study(
         config,
         workspace.root / study_folder(config),
         device=device,
         on_progress=on_progress,
-        on_stage=lambda stage: on_stage(f"{config.data}: {stage}"),
+        on_stage=lambda stage: on_progress({"stage": f"{config.data}: {stage}"}),
     )
 
 
@@ -231,25 +231,17 @@ def run_timed(*, name: str, function: str, arguments: Mapping[str, Any], report:
     return result, time.perf_counter() - started
 
 
-@dataclass(frozen=True)
-class Stale:
-    """A stored result that is no longer valid, and why."""
-
-    path: Path
-    reason: str
-
-
-def stale_results(results: Path = RESULTS) -> list[Stale]:
-    """Every stored result that is no longer valid: the settings or version of its experiment changed, or it is gone."""
-    stale = []
+def stale_results(results: Path = RESULTS) -> dict[Path, str]:
+    """Why stored results are no longer valid: settings or version of the experiment changed, or it is gone."""
+    stale = {}
     for key in KEYS:
         experiments = {experiment.name: experiment for experiment in paper(key).experiments}
-        for path in sorted(path for path in (results / key).glob("*/*.json") if path.name != MANIFEST):
+        for path in _result_files(results, key, "*"):
             result = Result.load(path)
             known = experiments.get(result.experiment)
-            reason = "there is no such experiment any more" if known is None else why_stale(result, known)
+            reason = "there is no such experiment any more" if known is None else known.why_stale(result)
             if reason:
-                stale.append(Stale(path, reason))
+                stale[path] = reason
     return stale
 
 
@@ -259,9 +251,12 @@ def claims(budget: str | None = None, results: Path = RESULTS) -> list[LedgerEnt
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     entries = []
     for key in KEYS:
-        source = paper(key)
-        have = [b for b in BUDGETS if any(stored_results(results, key, b, source.experiments))]
+        have = [each for each in BUDGETS if _result_files(results, key, each)]
         chosen = budget or (have[-1] if have else "quick")
-        stored = stored_results(results, key, chosen, source.experiments)
-        entries += judge(source.claims, {(key, result.experiment): result for result in stored}, chosen)
+        entries += judge(key, map(Result.load, _result_files(results, key, chosen)), chosen)
     return entries
+
+
+def _result_files(results: Path, key: str, budget: str) -> list[Path]:
+    """The files of a paper's results within a budget; "*": within any."""
+    return sorted(path for path in valid_path(results / key).glob(f"{budget}/*.json") if path.name != MANIFEST)

@@ -14,7 +14,7 @@ from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig
 from heedful.errors import DamagedError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, StepAgreement
-from heedful.papers.results import Result
+from heedful.papers.experiment import Result
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import lock_holder
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind

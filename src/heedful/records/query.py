@@ -16,7 +16,7 @@ from pyarrow import fs
 from heedful.audits.result import AuditResult, score_row
 from heedful.errors import ConfigError, HeedfulError
 from heedful.followed.result import FollowedTraining
-from heedful.papers.results import Result
+from heedful.papers.experiment import Result
 from heedful.records.index import SCHEMA as RUNS
 from heedful.records.index import Row, RunEntry, find_runs
 from heedful.storage.atomic_files import without_nan

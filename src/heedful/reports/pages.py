@@ -15,9 +15,9 @@ from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SweepResult
 
 if TYPE_CHECKING:
-    from heedful.papers.claims import LedgerEntry
+    from heedful.papers.experiment import Result
+    from heedful.papers.published import LedgerEntry
     from heedful.papers.reproduction import Paper
-    from heedful.papers.results import Result
 
 
 def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path = Path("results")) -> Path:
@@ -83,8 +83,8 @@ def write_paper_docs(key: str, budget: str, results: Path, docs: Path) -> Path:
 
 def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[Result], list[LedgerEntry]]":
     """A paper, its stored results and its claims."""
+    from heedful.papers.experiment import stored_results
     from heedful.papers.reproduction import claims, paper
-    from heedful.papers.results import stored_results
 
     stored = list(stored_results(results, key, budget, paper(key).experiments))
     return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key]

@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import torch
 
-from heedful.config import ModelConfig
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
-from heedful.papers.experiment import Needs, Unit, Workspace
+from heedful.papers.experiment import Answer, Needs, Unit
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
@@ -19,23 +18,13 @@ from heedful.papers.meister2021.config import (
     SOFTMAX,
     SPARSEMAX,
     Architecture,
-    Attacks,
     MeisterBudget,
     MeisterCorpus,
     Projection,
 )
-from heedful.papers.meister2021.data import encode_corpus
-from heedful.papers.meister2021.models import (
-    WEIGHTS,
-    MeisterModel,
-    build,
-    load_base,
-    train_by_epoch,
-    train_settings,
-)
-from heedful.papers.meister2021.tables import columns
+from heedful.papers.meister2021.models import WEIGHTS, MeisterModel, MeisterRun, build, load_base, train_by_epoch
 from heedful.papers.published import published_means
-from heedful.storage.serialization import from_mapping
+from heedful.storage.serialization import content, from_mapping
 
 Kind = Literal["frozen", "instance", "unfrozen"]
 NEW_START = 10_007  # added to the base's seed: an adversary starts from other random numbers
@@ -55,7 +44,7 @@ class MeisterAttack:
         """The attack on one seed of the base."""
         sizes, base = BUDGETS[budget].attacks, self.base.unit(seed, budget)
         arguments: dict[str, Any] = {
-            "base": self.base.arguments(seed, budget),
+            "base": content(self.base.run(seed, budget)),
             WEIGHTS: base.arguments[WEIGHTS],
             "kind": self.kind,
             "divergence": self.divergence,
@@ -73,19 +62,10 @@ class MeisterAttack:
         return [self.unit(seed, budget) for seed in range(self.seeds)]
 
 
-def attack_needs(kinds: Iterable[MeisterAttack], budget: str) -> Needs:
-    """What `read_attacks` reads, and before that the bases with their weights."""
-    kinds = list(dict.fromkeys(kinds))
-    bases = [unit for base in dict.fromkeys(kind.base for kind in kinds) for unit in base.units(budget)]
-    attacks = tuple(unit for kind in kinds for unit in kind.units(budget))
-    return Needs(
-        units=tuple(replace(unit, makes=(WEIGHTS,)) for unit in bases), then=lambda workspace: Needs(units=attacks)
-    )
-
-
-def read_attacks(workspace: Workspace, kinds: Iterable[MeisterAttack]) -> dict[MeisterAttack, list[dict[str, Any]]]:
-    """What was measured on each kind of adversary, seed by seed."""
-    return {kind: list(workspace.answers(kind.units(workspace.budget)).values()) for kind in dict.fromkeys(kinds)}
+def base_needs(attacks: Iterable[MeisterAttack], budget: str) -> Needs:
+    """The bases of some attacks, with their weights."""
+    bases = dict.fromkeys(attack.base for attack in attacks)
+    return Needs(units=tuple(replace(unit, makes=(WEIGHTS,)) for base in bases for unit in base.units(budget)))
 
 
 def attack(
@@ -104,9 +84,9 @@ def attack(
 
     rate: the learning rate of the scores or of the scorer; None: the base's, of everything. steps: on each text.
     """
-    encoded = encode_corpus(*(base[name] for name in ("data", "max_train", "max_test", "longest")))
-    config, seed = from_mapping(ModelConfig, base["model"]), base["seed"] + NEW_START
-    model = load_base(config, encoded.vocabulary, weights).to(device)
+    run = from_mapping(MeisterRun, base)
+    encoded, seed = run.encoded(), run.seed + NEW_START
+    model = load_base(run.model, encoded.vocabulary, weights).to(device)
     if kind == "instance":
         assert rate is not None
         report({"step": 0, "steps": steps})
@@ -116,16 +96,10 @@ def attack(
     if kind == "frozen":
         adversary = frozen_adversary(model, len(encoded.vocabulary), seed)
     else:
-        adversary = build(config, encoded.vocabulary, base["vectors"], seed).to(device)
-    settings = train_settings(
-        len(encoded.train),
-        base["epochs"],
-        base["batch_size"],
-        rate or base["learning_rate"],
-        attention_rate=1.0 if rate else base["attention_rate"],
-        weight_decay=base["weight_decay"],
-    )
-    train_by_epoch(Adversary(adversary, model, divergence, penalty), encoded.train, settings, seed, device, report)
+        adversary = build(run.model, encoded.vocabulary, run.vectors, seed).to(device)
+    if rate:
+        run = replace(run, learning_rate=rate, attention_rate=1.0)
+    train_by_epoch(Adversary(adversary, model, divergence, penalty), encoded.train, run, seed, device, report)
     return _summary(compare(adversary, model, encoded.test))
 
 
@@ -140,25 +114,22 @@ def _summary(attack: Attack) -> dict[str, Any]:
     }
 
 
-Seen = Mapping[MeisterAttack, Sequence[Mapping[str, Any]]]
+AttackAnswers = Mapping[MeisterAttack, Sequence[Answer]]
 Lines = dict[tuple[str, str], list[MeisterAttack]]  # by model and kind of adversary, one for each corpus
 LABELS: dict[Kind, str] = {"frozen": "adv. frozen", "instance": "adv. per instance", "unfrozen": "adv. unfrozen"}
 ALONE = "adv. frozen, divergence alone"
 MEASURES = ("JSD", "accuracy", "accuracy change", "TVD", "highest JSD")
 
 
-def table5_needs(budget: str) -> Needs:
-    """What Table 5 reads."""
-    lines = _table5_lines(BUDGETS[budget])
-    return attack_needs((kind for each in lines for kinds in each.values() for kind in kinds), budget)
+def table5_attacks(budget: MeisterBudget) -> list[MeisterAttack]:
+    """The adversaries of Table 5."""
+    return [attack for lines in _table5_lines(budget) for attacks in lines.values() for attack in attacks]
 
 
-def find_table5(workspace: Workspace) -> Finding:
+def find_table5(budget: MeisterBudget, seen: AttackAnswers) -> Finding:
     """Table 5: JSD and accuracy of adversaries to softmax bases; beside it, sparsemax bases and KL in place of JSD."""
-    budget = BUDGETS[workspace.budget]
     sizes, some = budget.attacks, _tradeoff_corpora(budget)
-    main, sparse, by_kl = lines = _table5_lines(budget)
-    seen = read_attacks(workspace, [kind for each in lines for kinds in each.values() for kind in kinds])
+    main, sparse, by_kl = _table5_lines(budget)
     values: list[Value] = []
     for how in dict.fromkeys(label for _, label in main):
         for what in ("accuracy change", "JSD"):
@@ -191,73 +162,65 @@ def find_table5(workspace: Workspace) -> Finding:
 
 def _table5_lines(budget: MeisterBudget) -> tuple[Lines, Lines, Lines]:
     """The adversaries to softmax bases, to sparsemax bases, and by KL."""
-    sizes, some = budget.attacks, _tradeoff_corpora(budget)
-    return _against(budget.corpora, SOFTMAX, sizes), _against(some, SPARSEMAX, sizes), _by_kl(some, sizes)
+    some = _tradeoff_corpora(budget)
+    return _lines(budget, budget.corpora, SOFTMAX), _lines(budget, some, SPARSEMAX), _lines(budget, some, SOFTMAX, "kl")
 
 
 def _tradeoff_corpora(budget: MeisterBudget) -> list[MeisterCorpus]:
     return [corpus for corpus in budget.corpora if corpus.data in budget.attacks.tradeoff]
 
 
-def _against(corpora: Sequence[MeisterCorpus], projection: Projection, sizes: Attacks) -> Lines:
-    """All kinds of adversary at the table's penalty."""
-    lines: Lines = {}
+def _lines(
+    budget: MeisterBudget, corpora: Sequence[MeisterCorpus], projection: Projection, divergence: DivergenceName = "jsd"
+) -> Lines:
+    """All kinds of adversary at the table's penalty; by JSD, also a frozen one whose loss is divergence alone."""
+    sizes, lines = budget.attacks, Lines()
+    penalty = sizes.kl_penalty if divergence == "kl" else sizes.penalty
+    kinds: list[tuple[str, Kind, float | None]] = [(label, kind, penalty) for kind, label in LABELS.items()]
+    if divergence == "jsd":
+        kinds.append((ALONE, "frozen", None))
     for architecture in ARCHITECTURES:
         for corpus in corpora:
             base, n = MeisterModel(corpus, architecture, projection), min(sizes.seeds, corpus.seeds)
-            kinds = {label: MeisterAttack(base, kind, "jsd", sizes.penalty, n) for kind, label in LABELS.items()}
-            for label, kind in (kinds | {ALONE: MeisterAttack(base, "frozen", "jsd", None, n)}).items():
-                lines.setdefault((NAMES[architecture], label), []).append(kind)
+            for label, kind, weight in kinds:
+                attack = MeisterAttack(base, kind, divergence, weight, n)
+                lines.setdefault((NAMES[architecture], label), []).append(attack)
     return lines
 
 
-def _by_kl(corpora: Sequence[MeisterCorpus], sizes: Attacks) -> Lines:
-    lines: Lines = {}
-    for architecture in ARCHITECTURES:
-        for corpus in corpora:
-            base = MeisterModel(corpus, architecture, SOFTMAX)
-            for kind, label in LABELS.items():
-                adversary = MeisterAttack(base, kind, "kl", sizes.kl_penalty, sizes.seeds)
-                lines.setdefault((NAMES[architecture], label), []).append(adversary)
-    return lines
-
-
-def _table(title: str, corpora: Sequence[MeisterCorpus], lines: Lines, seen: Seen) -> ResultTable:
+def _table(title: str, corpora: Sequence[MeisterCorpus], lines: Lines, seen: AttackAnswers) -> ResultTable:
     printed = published_means("5") if title.startswith("Table 5") else {}
     rows = []
     for (model, label), kinds in lines.items():
         cells: list[Cell] = []
         for kind in kinds:
             for what in MEASURES:
-                key = (str(kind.base.corpus.published_as), f"{model} {label.replace('.', '')}", what)
+                key = (kind.base.corpus.name, f"{model} {label.replace('.', '')}", what)
                 digits = 3 if what == "accuracy change" else 2
                 cells.append(Cell(_estimate(seen[kind], what), printed.get(key, (None,))[0], digits=digits))
         rows.append(Row(label, tuple(cells), model))
-    heads = tuple(f"{name}: {what}" for name in columns(corpora) for what in MEASURES)
+    heads = tuple(f"{corpus.name}: {what}" for corpus in corpora for what in MEASURES)
     return ResultTable(title, heads, tuple(rows))
 
 
-def _estimate(answers: Sequence[Mapping[str, Any]], what: str) -> Estimate:
+def _estimate(answers: Sequence[Answer], what: str) -> Estimate:
     if what == "accuracy change":
         return mean_over_seeds([answer["accuracy"] - answer["base_accuracy"] for answer in answers])
     return mean_over_seeds([answer[what.lower()] for answer in answers])
 
 
-def tradeoff_needs(budget: str) -> Needs:
-    """What the trade-off reads."""
-    kinds = _along_penalties(BUDGETS[budget])
-    return attack_needs((kind for each in kinds.values() for kind in each), budget)
+def tradeoff_attacks(budget: MeisterBudget) -> list[MeisterAttack]:
+    """The adversaries of the trade-off."""
+    return [attack for attacks in _along_penalties(budget).values() for attack in attacks]
 
 
-def find_tradeoff(workspace: Workspace) -> Finding:
+def find_tradeoff(budget: MeisterBudget, seen: AttackAnswers) -> Finding:
     """Divergence against accuracy as the penalty λ grows, which the paper does not show."""
-    budget = BUDGETS[workspace.budget]
-    sizes, some, along = budget.attacks, _tradeoff_corpora(budget), _along_penalties(budget)
-    seen = read_attacks(workspace, [kind for kinds in along.values() for kind in kinds])
+    sizes, along = budget.attacks, _along_penalties(budget)
     panels, rows = [], []
-    for corpus, name in zip(some, columns(some), strict=True):
+    for corpus in _tradeoff_corpora(budget):
         for architecture in ARCHITECTURES:
-            title, lines = f"{name}, {NAMES[architecture]}", []
+            title, lines = f"{corpus.name}, {NAMES[architecture]}", []
             for kind, label in LABELS.items():
                 adversaries = along[corpus, architecture, kind]
                 table = [[_estimate(seen[adversary], what) for what in MEASURES] for adversary in adversaries]

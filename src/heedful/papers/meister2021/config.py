@@ -79,9 +79,9 @@ class MeisterCorpus:
         return self.max_train is None and self.longest is None
 
     @property
-    def published_as(self) -> str | None:
-        """The row of the paper's tables that is about these data; None of data that only stand in."""
-        return self.row if self.data in RULES else None
+    def name(self) -> str:
+        """The paper's name for these data; that of the data where they only stand in."""
+        return self.row if self.data in RULES else self.data
 
 
 @dataclass(frozen=True)

@@ -122,12 +122,13 @@ def _divided(corpus: Corpus, rules: Rules | None, decisions: list[str]) -> Mappi
         pool = _joined(*own.values())
         test, rest = divide(pool, [len(pool) // 5], SEED)
         validation, train = divide(rest, [len(rest) // 5], SEED)
-        decisions.append(f"all {len(pool):,} texts divided anew, 64/16/20, stratified, seed {SEED}")
-        return {"train": train, "validation": validation, "test": test}
-    unseen = _joined(corpus.validation, corpus.test)
-    validation, train = divide(corpus.train, [len(corpus.train) // 5], SEED)
-    test, _ = divide(unseen, [len(unseen) // 5], SEED)
-    decisions.append(f"a fifth of the training texts validate, a fifth of the test texts test, stratified, seed {SEED}")
+        decision = f"all {len(pool):,} texts divided anew, 64/16/20"
+    else:
+        unseen = _joined(corpus.validation, corpus.test)
+        validation, train = divide(corpus.train, [len(corpus.train) // 5], SEED)
+        test, _ = divide(unseen, [len(unseen) // 5], SEED)
+        decision = "a fifth of the training texts validate, a fifth of the test texts test"
+    decisions.append(f"{decision}, stratified, seed {SEED}")
     return {"train": train, "validation": validation, "test": test}
 
 

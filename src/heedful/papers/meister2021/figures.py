@@ -5,28 +5,24 @@ and, for the inputs, τ-b as a share of the highest that so many zeros allow.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from heedful.papers.experiment import Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes
-from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, NAMES, MeisterCorpus, entmax
-from heedful.papers.meister2021.models import MeisterModel, read_answers
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes, matrix_panel
+from heedful.papers.meister2021.config import ARCHITECTURES, NAMES, MeisterBudget, MeisterCorpus, entmax
+from heedful.papers.meister2021.models import MeisterModel
 from heedful.papers.meister2021.tables import (
     AXIS,
     AXIS_CAPTION,
     PROJECTIONS,
     SPREAD,
-    Answer,
     PerText,
-    all_along,
+    Seen,
     along_grid,
     by_name,
     cell,
-    columns,
     less,
-    main_models,
     numbers,
     on_axis,
-    over_ceiling,
     over_seeds,
     per_text,
     trend,
@@ -34,7 +30,6 @@ from heedful.papers.meister2021.tables import (
 )
 from heedful.papers.published import published_means
 
-Seen = Mapping[MeisterModel, Sequence[Answer]]
 PAIRS = {"gradient": ("g_y_x", "g_y_h"), "leave-one-out": ("d_y_x", "d_y_h")}
 SYMBOLS = {"g_y_x": "g_y(x)", "d_y_x": "D_y(x)", "g_y_h": "g_y(I)", "d_y_h": "D_y(I)"}
 
@@ -49,20 +44,19 @@ def on_support(importance: str) -> PerText:
     return per_text(f"tau {importance} support")
 
 
-def share_of_ceiling(importance: str) -> PerText:
-    """τ-b as a share of what an importance without ties can have with this α."""
-    return over_ceiling(f"tau {importance}")
+def over_ceiling(importance: str) -> PerText:
+    """τ-b as a share of the highest that this α can have with an importance that has no ties (SPEC §6.4)."""
+    return lambda answer: numbers(answer[f"tau {importance}"]) / numbers(answer["ceiling"])
 
 
-def find_table6(workspace: Workspace) -> Finding:
+def find_table6(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 6: τ(α, importance) of inputs and of hidden states, and what remains of it without its tied zeros."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
+    corpora = budget.corpora
     inputs, hidden = ("g_y_x", "d_y_x"), ("g_y_h", "d_y_h")
     tables = (
         _table("Table 6: τ(α, importance of the inputs x)", corpora, seen, {i: tau(i) for i in inputs}),
         _table("Table 6: τ(α, importance of the hidden states I)", corpora, seen, {i: tau(i) for i in hidden}),
-        _table("Inputs, as a share of the ceiling", corpora, seen, {i: share_of_ceiling(i) for i in inputs}),
+        _table("Inputs, as a share of the ceiling", corpora, seen, {i: over_ceiling(i) for i in inputs}),
         _table("Inputs, on the support of α", corpora, seen, {i: on_support(i) for i in inputs}),
         _table("Hidden states, on the support of α", corpora, seen, {i: on_support(i) for i in hidden}),
         _table("α held fixed in the gradient", corpora, seen, {i: tau(f"{i} detached") for i in ("g_y_x", "g_y_h")}),
@@ -98,39 +92,29 @@ def find_table6(workspace: Workspace) -> Finding:
 
 def _table(title: str, corpora: Sequence[MeisterCorpus], seen: Seen, measures: Mapping[str, PerText]) -> ResultTable:
     """Rows are models, columns importances within corpora; beside Table 6 where it is about the same."""
-    heads = tuple(f"{name}: {SYMBOLS[i]}" for name in columns(corpora) for i in measures)
+    heads = tuple(f"{corpus.name}: {SYMBOLS[i]}" for corpus in corpora for i in measures)
     printed = published_means("6") if title.startswith("Table 6") else {}
     rows = []
-    for name, line in by_name(list(seen)).items():
+    for name, line in by_name(seen).items():
         cells: list[Cell] = []
         for model in line:
             for importance, measure in measures.items():
-                key = (str(model.corpus.published_as), name, f"tau(alpha,{SYMBOLS[importance]})")
+                key = (model.corpus.name, name, f"tau(alpha,{SYMBOLS[importance]})")
                 cells.append(cell(seen[model], measure, printed.get(key)))
         rows.append(Row(name, tuple(cells)))
     return ResultTable(title, heads, tuple(rows), SPREAD)
 
 
-def find_figure1(workspace: Workspace) -> Finding:
+def find_figure1(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 1: τ(α, gradient importance) of inputs and hidden states; and g_h(x) of one text beside its α."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
-    shown = [(p, seen[MeisterModel(corpora[-1], "bilstm", p)][0]["example"]) for p in PROJECTIONS]
+    corpora = budget.corpora
     panels = []
-    for projection, example in shown:
-        words = tuple(example["words"])
-        panels.append(
-            Panel(
-                f"g_h(x) under {projection}",
-                matrix=tuple(tuple(row) for row in example["g_h_x"]),
-                row_labels=words,
-                column_labels=words,
-                x_label="input",
-                y_label="hidden state",
-            )
-        )
-        alpha = tuple((weight,) for weight in example["alpha"])
-        panels.append(Panel(f"α under {projection}", matrix=alpha, row_labels=words, column_labels=("α",)))
+    for projection in PROJECTIONS:
+        example = seen[MeisterModel(corpora[-1], "bilstm", projection)][0]["example"]
+        words = example["words"]
+        matrix = matrix_panel(f"g_h(x) under {projection}", example["g_h_x"], words, words)
+        panels.append(replace(matrix, x_label="input", y_label="hidden state"))
+        panels.append(matrix_panel(f"α under {projection}", [[weight] for weight in example["alpha"]], words, "α"))
     text = Figure(
         "figure1_example",
         "What one text's hidden states are made of",
@@ -140,62 +124,55 @@ def find_figure1(workspace: Workspace) -> Finding:
     return Finding(figures=(_bars("figure1", "Figure 1: τ(α, gradient importance)", corpora, seen, "gradient"), text))
 
 
-def find_figure4(workspace: Workspace) -> Finding:
+def find_figure4(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 4: the same for leave-one-out importance."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, main_models(corpora))
+    corpora = budget.corpora
     return Finding(figures=(_bars("figure4", "Figure 4: τ(α, leave-one-out)", corpora, seen, "leave-one-out"),))
 
 
 def _bars(name: str, title: str, corpora: Sequence[MeisterCorpus], seen: Seen, kind: str) -> Figure:
     """τ of inputs and of hidden states side by side, a panel for each corpus."""
-    lines = by_name(list(seen))
+    lines = by_name(seen)
     panels = []
-    for at, head in enumerate(columns(corpora)):
-        matrix = tuple(tuple(over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]) for line in lines.values())
-        panels.append(
-            Panel(
-                head,
-                matrix=matrix,
-                row_labels=tuple(lines),
-                column_labels=tuple(SYMBOLS[i] for i in PAIRS[kind]),
-            )
-        )
+    for at, corpus in enumerate(corpora):
+        matrix = [[over_seeds(seen[line[at]], tau(i)).value for i in PAIRS[kind]] for line in lines.values()]
+        panels.append(matrix_panel(corpus.name, matrix, tuple(lines), [SYMBOLS[i] for i in PAIRS[kind]]))
     return Figure(name, title, tuple(panels), "Means over texts and seeds.")
 
 
-def find_figure3(workspace: Workspace) -> Finding:
+def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 3: τ(α, importance of the inputs) against λ, over all positions, under its ceiling and on the support."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, all_along(corpora))
-    hows = {"all positions": tau, "share of the ceiling": share_of_ceiling, "on the support": on_support}
+    hows = {
+        "figure3": ("all positions", tau),
+        "figure3_ceiling": ("share of the ceiling", over_ceiling),
+        "figure3_support": ("on the support", on_support),
+    }
     figures, values, rows = [], [], []
-    for number, (how, measure) in enumerate(hows.items()):
+    for name, (how, measure) in hows.items():
         panels = []
         for architecture in ARCHITECTURES:
             for importance in ("g_y_x", "d_y_x"):
-                lines, cells, trends = [], [], []
-                for corpus, head in zip(corpora, columns(corpora), strict=True):
+                lines, cells = [], []
+                for corpus in budget.corpora:
                     along = [seen[model] for model in along_grid(corpus, architecture)]
                     heights = [over_seeds(seeds, measure(importance)) for seeds in along]
-                    lines.append(curve(head, [on_axis(lam) for lam in corpus.grid], heights))
+                    lines.append(curve(corpus.name, [on_axis(lam) for lam in corpus.grid], heights))
                     falls = trend(corpus.grid, along, measure(importance))
                     cells.append(Cell(falls, digits=2))
                     where = f"{SYMBOLS[importance]}, {how}, {corpus.data}, {NAMES[architecture]}"
-                    trends.append(Value(f"trend of tau with {where}", falls))
+                    values.append(Value(f"trend of tau with {where}", falls))
                 title = f"{NAMES[architecture]}: {SYMBOLS[importance]}"
                 panels.append(Panel(title, tuple(lines), x_label=AXIS, y_label=f"τ(α, ·), {how}"))
                 rows.append(Row(title, tuple(cells), how))
-                values += trends
-        name = "figure3" if not number else f"figure3_{('ceiling', 'support')[number - 1]}"
         figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_CAPTION))
-    for how in hows:
+    for how, _ in hows.values():
         for importance in ("g_y_x", "d_y_x"):
             what = f"trend of tau with {SYMBOLS[importance]}, {how}"
             values += extremes(what, [value for value in values if value.name.startswith(what)])
     caption = "Kendall's τ-b between λ and mean τ(α, importance) along the grid of each seed; intervals are over seeds."
+    heads = tuple(corpus.name for corpus in budget.corpora)
     return Finding(
-        (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", columns(corpora), tuple(rows), caption),),
+        (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", heads, tuple(rows), caption),),
         tuple(figures),
         tuple(values),
         ("Near one-hot attention has hardly any order left: τ over all positions falls with its ceiling alone.",),
@@ -208,7 +185,7 @@ ENTMAX: dict[str, PerText] = {
     "H̃(g_h(x))": per_text("entropy g_h_x"),
     "H̃(α)": per_text("entropy alpha"),
     "τ(α, g_y(x))": per_text("tau g_y_x"),
-    "τ(α, g_y(x)) / ceiling": over_ceiling("tau g_y_x"),
+    "τ(α, g_y(x)) / ceiling": over_ceiling("g_y_x"),
     "τ(α, g_y(x)) on the support": per_text("tau g_y_x support"),
     "τ(α, g_y(I))": per_text("tau g_y_h"),
 }
@@ -221,17 +198,15 @@ def entmax_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [MeisterModel(corpus, "bilstm", entmax(alpha)) for corpus in corpora for alpha in corpus.alphas]
 
 
-def find_entmax(workspace: Workspace) -> Finding:
+def find_entmax(budget: MeisterBudget, seen: Seen) -> Finding:
     """The same measures along α of entmax, from softmax at 1 to sparsemax at 2."""
-    corpora = [corpus for corpus in BUDGETS[workspace.budget].corpora if corpus.alphas]
-    seen = read_answers(workspace, entmax_models(corpora))
     rows, panels, values = [], [], []
-    for corpus, name in zip(corpora, columns(corpora), strict=True):
+    for corpus in (corpus for corpus in budget.corpora if corpus.alphas):
         along = [seen[model] for model in entmax_models([corpus])]
         for alpha, seeds in zip(corpus.alphas, along, strict=True):
-            rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), name))
+            rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), corpus.name))
         trends = {head: trend(corpus.alphas, along, measure) for head, measure in ENTMAX.items()}
-        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), name))
+        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), corpus.name))
         values += [Value(f"trend along entmax of {head}, {corpus.data}", tau) for head, tau in trends.items()]
         for kind in ("H̃", "τ"):
             lines = tuple(
@@ -239,7 +214,7 @@ def find_entmax(workspace: Workspace) -> Finding:
                 for head, measure in ENTMAX.items()
                 if head.startswith(kind)
             )
-            panels.append(Panel(f"{name}, BiLSTM", lines, x_label="α of entmax", y_label=kind))
+            panels.append(Panel(f"{corpus.name}, BiLSTM", lines, x_label="α of entmax", y_label=kind))
     caption = f"{SPREAD} The last line is Kendall's τ-b between α and the mean above it, along the grid of each seed."
     return Finding(
         (ResultTable("Along α of entmax, BiLSTM", tuple(ENTMAX), tuple(rows), caption),),
@@ -253,13 +228,11 @@ def layer_models(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [MeisterModel(corpus, "transformer", projection) for corpus in corpora for projection in PROJECTIONS]
 
 
-def find_layers(workspace: Workspace) -> Finding:
+def find_layers(budget: MeisterBudget, seen: Seen) -> Finding:
     """What each token receives in a self-attention layer, averaged over queries, taken as if it were α."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, layer_models(corpora))
     rows, values = [], []
     for model, seeds in seen.items():
-        group = f"{columns([model.corpus])[0]}, {model.name}"
+        group = f"{model.corpus.name}, {model.name}"
         for layer in range(len(seeds[0]["layers"])):
             measures = [_of_layer(layer, key) for key in LAYERS]
             rows.append(Row(f"layer {layer + 1}", tuple(cell(seeds, m) for m in measures), group))

@@ -3,7 +3,7 @@
 The weights of the epoch of best validation accuracy are measured, and stored for the adversaries.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,13 @@ from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batching import Batch, collate, evaluation_batches, training_batches
 from heedful.data.corpus import stratified_order
 from heedful.data.ragged import Ragged, as_ragged
-from heedful.data.vocabulary import EncodedSplit, Vocabulary
+from heedful.data.vocabulary import Encoded, EncodedSplit, Vocabulary
 from heedful.execution.worker import OnEvent
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import Trainable, train
-from heedful.papers.experiment import Needs, Unit, Workspace
+from heedful.papers.experiment import Unit
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
 from heedful.papers.meister2021.data import SEED, encode_corpus, word_vectors
 from heedful.storage.atomic_files import damaged_error
@@ -63,68 +63,83 @@ class MeisterModel:
         """One seed's training; its weights are stored under the name of its answer."""
         kind = str(self.projection).replace("(", "").replace(")", "")
         name, function = f"{self.corpus.data}-{self.architecture}-{kind}-{seed}", f"{__name__}:train_and_measure"
-        arguments = self.arguments(seed, budget)
+        arguments = content(self.run(seed, budget))
         weights = f"weights/{Path(Unit(name, function, arguments).file).stem}.safetensors"
         return Unit(name, function, {**arguments, WEIGHTS: weights}, paths=(WEIGHTS,))
 
-    def arguments(self, seed: int, budget: str) -> dict[str, Any]:
+    def run(self, seed: int, budget: str) -> "MeisterRun":
         """Everything that decides the answer of a seed."""
-        sizes, second = BUDGETS[budget], self.architecture == "transformer"
-        return {
-            "data": self.corpus.data,
-            "max_train": self.corpus.max_train,
-            "max_test": self.corpus.max_test,
-            "longest": self.corpus.longest,
-            "vectors": sizes.vectors,
-            "model": content(sizes.model(self.architecture, self.projection)),
-            "seed": seed,
-            "epochs": self.corpus.epochs[second],
-            "learning_rate": sizes.rates[second],
-            "attention_rate": sizes.attention_rate,
-            "weight_decay": sizes.weight_decay,
-            "batch_size": sizes.batch_size,
-            "examples": self.corpus.examples[second],
-            "matrices": self.corpus.matrices[second],
-        }
+        corpus, sizes, second = self.corpus, BUDGETS[budget], self.architecture == "transformer"
+        return MeisterRun(
+            corpus.data,
+            corpus.max_train,
+            corpus.max_test,
+            corpus.longest,
+            vectors=sizes.vectors,
+            model=sizes.model(self.architecture, self.projection),
+            seed=seed,
+            epochs=corpus.epochs[second],
+            learning_rate=sizes.rates[second],
+            attention_rate=sizes.attention_rate,
+            weight_decay=sizes.weight_decay,
+            batch_size=sizes.batch_size,
+            examples=corpus.examples[second],
+            matrices=corpus.matrices[second],
+        )
 
     def units(self, budget: str) -> list[Unit]:
         """The training of every seed."""
         return [self.unit(seed, budget) for seed in range(self.corpus.seeds)]
 
 
-def model_needs(models: Iterable[MeisterModel], budget: str) -> Needs:
-    """What `read_answers` reads."""
-    return Needs(units=tuple(unit for model in dict.fromkeys(models) for unit in model.units(budget)))
+@dataclass(frozen=True)
+class MeisterRun:
+    """The training and measuring of one model from one seed."""
+
+    data: str
+    max_train: int | None
+    max_test: int | None
+    longest: int | None
+    vectors: bool
+    model: ModelConfig
+    seed: int
+    epochs: int
+    learning_rate: float
+    attention_rate: float
+    weight_decay: float
+    batch_size: int
+    examples: int
+    matrices: int
+
+    def encoded(self) -> Encoded:
+        """Its corpus as ids."""
+        return encode_corpus(self.data, self.max_train, self.max_test, self.longest)
+
+    def training(self, texts: int) -> TrainConfig:
+        """Adam with amsgrad, no weight decay on the attention parameters (App. B), evaluated after every epoch.
+
+        >>> model = MeisterModel(BUDGETS["quick"].corpora[0], "bilstm", Projection("softmax"))
+        >>> model.run(0, "quick").training(65).evaluate_at
+        (3, 6, 9)
+        """
+        per_epoch = -(-texts // self.batch_size)
+        return TrainConfig(
+            steps=per_epoch * self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            amsgrad=True,
+            attention_rate=self.attention_rate,
+            attention_decay=False,
+            evaluate_at=tuple(per_epoch * (epoch + 1) for epoch in range(self.epochs)),
+        )
 
 
-def read_answers(workspace: Workspace, models: Iterable[MeisterModel]) -> dict[MeisterModel, list[dict[str, Any]]]:
-    """What was measured on each kind of model, seed by seed."""
-    return {model: list(workspace.answers(model.units(workspace.budget)).values()) for model in dict.fromkeys(models)}
-
-
-def train_and_measure(
-    *,
-    data: str,
-    max_train: int | None,
-    max_test: int | None,
-    longest: int | None,
-    vectors: bool,
-    model: Mapping[str, Any],
-    seed: int,
-    epochs: int,
-    learning_rate: float,
-    attention_rate: float,
-    weight_decay: float,
-    batch_size: int,
-    examples: int,
-    matrices: int,
-    weights: str,
-    device: torch.device,
-    report: OnEvent,
-) -> dict[str, Any]:
+def train_and_measure(*, weights: str, device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
     """A unit: train one model and measure it on a sample of the test texts; see `measure`."""
-    encoded = encode_corpus(data, max_train, max_test, longest)
-    classifier = build(from_mapping(ModelConfig, model), encoded.vocabulary, vectors, seed).to(device)
+    run = from_mapping(MeisterRun, settings)
+    encoded = run.encoded()
+    classifier = build(run.model, encoded.vocabulary, run.vectors, run.seed).to(device)
     best: dict[str, Any] = {"validation_accuracy": -1.0}
 
     def at_epoch(epoch: int) -> None:
@@ -133,22 +148,18 @@ def train_and_measure(
             state = {name: tensor.detach().cpu().clone() for name, tensor in classifier.state_dict().items()}
             best.update(validation_accuracy=validation, epoch=epoch, state=state)
 
-    settings = train_settings(
-        len(encoded.train), epochs, batch_size, learning_rate, attention_rate=attention_rate, weight_decay=weight_decay
-    )
-    train_by_epoch(classifier, encoded.train, settings, seed, device, report, at_epoch)
+    train_by_epoch(classifier, encoded.train, run, run.seed, device, report, at_epoch)
     state = best.pop("state")
     classifier.load_state_dict(state)
     write_with_record(Path(weights), lambda path: save_file(state, path))
-    sizes = {"train": len(encoded.train), "validation": len(encoded.validation), "test": len(encoded.test)}
     words = encoded.vocabulary.words
     return {
         **best,
-        "sizes": sizes,
+        "sizes": {name: len(getattr(encoded, name)) for name in ("train", "validation", "test")},
         "vocabulary": len(words),
         "decisions": list(encoded.decisions),
         "accuracy": accuracy(classifier, encoded.test),
-        **measure(classifier, chosen_texts(encoded.test, examples), matrices, words),
+        **measure(classifier, chosen_texts(encoded.test, run.examples), run.matrices, words),
     }
 
 
@@ -175,37 +186,17 @@ def load_base(config: ModelConfig, vocabulary: Vocabulary, weights: str) -> Atte
     return model.eval()
 
 
-def train_settings(
-    texts: int, epochs: int, batch_size: int, rate: float, *, attention_rate: float, weight_decay: float
-) -> TrainConfig:
-    """Adam with amsgrad, no weight decay on the attention parameters (App. B), evaluated after every epoch.
-
-    >>> train_settings(65, 2, 32, 1e-3, attention_rate=10.0, weight_decay=1e-5).evaluate_at
-    (3, 6)
-    """
-    per_epoch = -(-texts // batch_size)
-    return TrainConfig(
-        steps=per_epoch * epochs,
-        batch_size=batch_size,
-        learning_rate=rate,
-        weight_decay=weight_decay,
-        amsgrad=True,
-        attention_rate=attention_rate,
-        attention_decay=False,
-        evaluate_at=tuple(per_epoch * (epoch + 1) for epoch in range(epochs)),
-    )
-
-
 def train_by_epoch(
     model: Trainable,
     texts: EncodedSplit,
-    settings: TrainConfig,
+    run: MeisterRun,
     seed: int,
     device: torch.device,
     report: OnEvent,
     at_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> None:
     """Train over some texts, calling `at_epoch` after each epoch."""
+    settings = run.training(len(texts))
 
     def at_step(step: int, loss: float) -> None:
         report({"step": step, "steps": settings.steps, "loss": loss})
@@ -318,13 +309,12 @@ def _layers(
 ) -> list[dict[str, list[float | None]]]:
     """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α."""
     layers = []
-    mask = batch.mask
+    mask, words = batch.mask, batch.mask.cpu().numpy()
     for weights in model(batch.tokens, mask).self_attention:
         per_query = weights.double().mean(1)  # over heads: (B, L, L)
         received = (per_query * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
-        row = as_ragged(received.cpu().numpy(), mask.cpu().numpy())
-        queries = mask.cpu().numpy()
-        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), queries, strict=True)]
+        row = as_ragged(received.cpu().numpy(), words)
+        each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), words, strict=True)]
         layers.append(
             {
                 "entropy received": listed(normalised_entropy(row)),

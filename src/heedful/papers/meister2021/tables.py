@@ -4,27 +4,38 @@ Above the tables: lists of models, and summaries of what was measured on them, w
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, extremes
+from heedful.papers.experiment import Answer
+from heedful.papers.findings import (
+    Cell,
+    Figure,
+    Finding,
+    Panel,
+    ResultTable,
+    Row,
+    Value,
+    curve,
+    exactly,
+    extremes,
+    shifted,
+)
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
-    BUDGETS,
     NAMES,
     SOFTMAX,
     SPARSEMAX,
     Architecture,
+    MeisterBudget,
     MeisterCorpus,
     sparsegen,
 )
-from heedful.papers.meister2021.models import MeisterModel, read_answers
+from heedful.papers.meister2021.models import MeisterModel
 from heedful.papers.published import published_means
 
 MODELS = {"transformer": "Transformer dot softmax", "bilstm": "BiLSTM additive softmax"}  # their names in Table 3
@@ -35,7 +46,7 @@ AXIS = "−log₁₀(1 − λ)"
 AXIS_CAPTION = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
 BINS = 5
 
-Answer = Mapping[str, Any]
+Seen = Mapping[MeisterModel, Sequence[Answer]]  # what was measured on each kind of model, seed by seed
 PerText = Callable[[Answer], NDArray[np.float64]]
 
 
@@ -54,17 +65,12 @@ def softmax_and_grid(corpora: Sequence[MeisterCorpus]) -> list[MeisterModel]:
     return [*softmax_models(corpora), *all_along(corpora)]
 
 
-def by_name(models: Sequence[MeisterModel]) -> dict[str, list[MeisterModel]]:
+def by_name(models: Iterable[MeisterModel]) -> dict[str, list[MeisterModel]]:
     """The lines of a table: models of one name, one for each corpus."""
     lines: dict[str, list[MeisterModel]] = {}
     for model in models:
         lines.setdefault(model.name, []).append(model)
     return lines
-
-
-def columns(corpora: Sequence[MeisterCorpus]) -> tuple[str, ...]:
-    """The heads of a table's columns: the paper's names, or those of the data that stand in."""
-    return tuple(corpus.published_as or corpus.data for corpus in corpora)
 
 
 def along_grid(corpus: MeisterCorpus, architecture: Architecture) -> list[MeisterModel]:
@@ -89,11 +95,6 @@ def numbers(values: Sequence[float | int | None]) -> NDArray[np.float64]:
 def per_text(key: str) -> PerText:
     """The measure of that name, one number for each text."""
     return lambda answer: numbers(answer[key])
-
-
-def over_ceiling(key: str) -> PerText:
-    """τ as a share of the highest that this α can have with an importance that has no ties (SPEC §6.4)."""
-    return lambda answer: numbers(answer[key]) / numbers(answer["ceiling"])
 
 
 def less(first: PerText, second: PerText) -> PerText:
@@ -170,19 +171,16 @@ G_Y_X, D_Y_X, G_H_X, ALPHA = (per_text(f"entropy {name}") for name in ("g_y_x", 
 SHOWN = {"g_y(x)": G_Y_X, "D_y(x)": D_Y_X}
 
 
-def find_table1(workspace: Workspace) -> Finding:
+def find_table1(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 1: H̃(g_h(x)), how spread out the influence of the inputs on one hidden state is."""
-    corpora = BUDGETS[workspace.budget].corpora
-    models = main_models(corpora)
-    seen = read_answers(workspace, models)
     printed = published_means("1")
     rows, own, values = [], [], []
-    for name, line in by_name(models).items():
-        keys = [(str(model.corpus.published_as), name, "entropy(g_h(x))") for model in line]
+    for name, line in by_name(seen).items():
+        keys = [(model.corpus.name, name, "entropy(g_h(x))") for model in line]
         rows.append(Row(name, tuple(cell(seen[m], G_H_X, printed.get(k)) for m, k in zip(line, keys, strict=True))))
         own.append(Row(name, tuple(cell(seen[m], per_text("own g_h_x")) for m in line)))
         values += [Value(f"entropy of g_h(x), {m.corpus.data}, {name}", over_seeds(seen[m], G_H_X)) for m in line]
-    heads = columns(corpora)
+    heads = tuple(corpus.name for corpus in budget.corpora)
     return Finding(
         (
             ResultTable("Table 1: H̃(g_h(x))", heads, tuple(rows), SPREAD),
@@ -193,33 +191,25 @@ def find_table1(workspace: Workspace) -> Finding:
     )
 
 
-def find_table2(workspace: Workspace) -> Finding:
+def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 2: does H̃(g_ŷ(x)) rise or fall with λ? The seed is the unit, and the sign is what was measured."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, all_along(corpora))
     rows, values = [], []
     for architecture in ARCHITECTURES:
         lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
-        for corpus in corpora:
+        for corpus in budget.corpora:
             along = [seen[model] for model in along_grid(corpus, architecture)]
             model = f"{NAMES[architecture]} {'tanh' if architecture == 'bilstm' else 'dot'}"
-            key = (str(corpus.published_as), model, "correlation(lambda,entropy(g_y(x)))")
+            key = (corpus.name, model, "correlation(lambda,entropy(g_y(x)))")
             tau = trend(corpus.grid, along, G_Y_X)
             lines["mean entropy"].append(Cell(tau, published_means("2").get(key, (None,))[0], digits=2))
             lines["each text's entropy"].append(Cell(_text_by_text(corpus.grid, along), digits=2))
             lines["mean entropy of D_y(x)"].append(Cell(trend(corpus.grid, along, D_Y_X), digits=2))
             values.append(Value(f"tau(lambda, entropy of g_y(x)), {corpus.data}, {NAMES[architecture]}", tau))
         rows += [Row(how, tuple(cells), NAMES[architecture]) for how, cells in lines.items()]
-    heads = zip(columns(corpora), corpora, strict=True)
+    heads = tuple(f"{corpus.name}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for corpus in budget.corpora)
+    caption = "Kendall's τ-b between λ and entropy along the grid of each seed; intervals are over seeds."
     return Finding(
-        (
-            ResultTable(
-                "Table 2: τ(λ, H̃(g_y(x)))",
-                tuple(f"{head}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for head, corpus in heads),
-                tuple(rows),
-                "Kendall's τ-b between λ and entropy along the grid of each seed; intervals are over seeds.",
-            ),
-        ),
+        (ResultTable("Table 2: τ(λ, H̃(g_y(x)))", heads, tuple(rows), caption),),
         values=(*values, *extremes("tau(lambda, entropy of g_y(x))", values)),
         notes=(
             "Negative means that entropy falls as λ rises and attention becomes sparser. The paper prints negative "
@@ -232,72 +222,59 @@ def find_table2(workspace: Workspace) -> Finding:
 
 def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> Estimate:
     """τ between λ and the entropy of one text, in the mean over texts."""
-    each = []
-    for seed in range(len(along[0])):
-        table = np.stack([G_Y_X(at[seed]) for at in along])  # (grid, texts)
-        each.append(mean(np.array([rank_correlation(grid, text) for text in table.T])))
-    return mean_over_seeds(each)
+    tables = [np.stack([G_Y_X(answer) for answer in seed]) for seed in zip(*along, strict=True)]  # (grid, texts) each
+    return mean_over_seeds([mean(np.array([rank_correlation(grid, text) for text in table.T])) for table in tables])
 
 
-def find_table3(workspace: Workspace) -> Finding:
+def find_table3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 3: sizes and baseline accuracies on the test texts."""
-    corpora = BUDGETS[workspace.budget].corpora
-    seen = read_answers(workspace, softmax_models(corpora))
     printed = published_means("3")
     rows, notes = [], []
     gaps: dict[bool, list[Value]] = {True: [], False: []}
-    for corpus in corpora:
-        shown = str(corpus.published_as)
+    for corpus in budget.corpora:
         first = seen[MeisterModel(corpus, "bilstm", SOFTMAX)][0]
         cells = [
-            Cell(exactly(float(size)), printed.get((shown, "", f"{name} size"), (None,))[0], digits=0)
+            Cell(exactly(float(size)), printed.get((corpus.name, "", f"{name} size"), (None,))[0], digits=0)
             for name, size in first["sizes"].items()
         ]
         cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
         for architecture in ("transformer", "bilstm"):
             reached = mean_over_seeds([a["accuracy"] for a in seen[MeisterModel(corpus, architecture, SOFTMAX)]])
-            cells.append(Cell(reached, printed.get((shown, MODELS[architecture], "accuracy"), (None,))[0], digits=3))
             goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
-            gap = Estimate(reached.value - goal, reached.low - goal, reached.high - goal, reached.n)
-            gaps[corpus.is_complete].append(
-                Value(f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}", gap)
-            )
-        rows.append(Row(corpus.published_as or corpus.data, tuple(cells)))
+            cells.append(Cell(reached, goal if corpus.name == corpus.row else None, digits=3))
+            name = f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}"
+            gaps[corpus.is_complete].append(Value(name, shifted(reached, -goal)))
+        rows.append(Row(corpus.name, tuple(cells)))
         notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
     judged = gaps[True] or gaps[False]
+    caption = (
+        "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, those that "
+        "are too long."
+    )
     return Finding(
-        (
-            ResultTable(
-                "Table 3: data and baselines",
-                COLUMNS,
-                tuple(rows),
-                "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, "
-                "those that are too long.",
-            ),
-        ),
+        (ResultTable("Table 3: data and baselines", COLUMNS, tuple(rows), caption),),
         values=(*gaps[True], *gaps[False], *extremes("accuracy less the paper's, corpora in full", judged)),
         notes=tuple(notes),
     )
 
 
-def find_figure2(workspace: Workspace) -> Finding:
+def find_figure2(budget: MeisterBudget, seen: Seen) -> Finding:
     """Figure 2: H̃ of gradient and of leave-one-out importance of the inputs, over the projections."""
-    corpora = BUDGETS[workspace.budget].corpora
+    corpora = budget.corpora
     lines = {(c, a): [MeisterModel(c, a, SOFTMAX), *along_grid(c, a)] for a in ARCHITECTURES for c in corpora}
-    seen = read_answers(workspace, softmax_and_grid(corpora))
     panels, rows, values = [], [], []
     for architecture in ARCHITECTURES:
         for name, entropy in SHOWN.items():
             curves = []
-            for corpus, head in zip(corpora, columns(corpora), strict=True):
+            for corpus in corpora:
                 along = [over_seeds(seen[model], entropy) for model in lines[corpus, architecture][1:]]
-                curves.append(curve(head, [on_axis(lam) for lam in corpus.grid], along))
+                curves.append(curve(corpus.name, [on_axis(lam) for lam in corpus.grid], along))
             title = f"{NAMES[architecture]}: H̃({name})"
             panels.append(Panel(title, tuple(curves), x_label=AXIS, y_label="normalised entropy"))
     for (corpus, architecture), line in lines.items():
         for model in line:
             cells = tuple(cell(seen[model], entropy) for entropy in (*SHOWN.values(), ALPHA))
-            rows.append(Row(str(model.projection), cells, f"{columns([corpus])[0]}, {NAMES[architecture]}"))
+            rows.append(Row(str(model.projection), cells, f"{corpus.name}, {NAMES[architecture]}"))
             values += [
                 Value(f"entropy of {name}, {corpus.data}, {model.name}", over_seeds(seen[model], entropy))
                 for name, entropy in SHOWN.items()
@@ -312,47 +289,33 @@ def find_figure2(workspace: Workspace) -> Finding:
     )
 
 
-def find_length(workspace: Workspace) -> Finding:
+def find_length(budget: MeisterBudget, seen: Seen) -> Finding:
     """H̃ is divided by ln n so that lengths compare: does it still change with length?"""
-    corpora = BUDGETS[workspace.budget].corpora
-    models = main_models(corpora)
-    seen = read_answers(workspace, models)
     measures: dict[str, PerText] = {"H̃(g_y(x))": G_Y_X, "H̃(D_y(x))": D_Y_X, "H̃(g_h(x))": G_H_X, "H̃(α)": ALPHA}
     panels, rows, values = [], [], []
-    for corpus, head in zip(corpora, columns(corpora), strict=True):
+    for corpus in budget.corpora:
         lines = []
-        for model in (m for m in models if m.corpus == corpus):
+        for model in (m for m in seen if m.corpus == corpus):
             taus = [_against_length(seen[model], measure) for measure in measures.values()]
-            rows.append(Row(model.name, tuple(Cell(tau, digits=2) for tau in taus), head))
+            rows.append(Row(model.name, tuple(Cell(tau, digits=2) for tau in taus), corpus.name))
             values += [
                 Value(f"tau(length, {name}), {corpus.data}, {model.name}", tau)
                 for name, tau in zip(measures, taus, strict=True)
             ]
             x, y = _binned(seen[model], G_Y_X)
             lines.append(curve(model.name, x, [exactly(value) for value in y]))
-        panels.append(Panel(head, tuple(lines), x_label="words in a text", y_label="H̃(g_y(x))"))
+        panels.append(Panel(corpus.name, tuple(lines), x_label="words in a text", y_label="H̃(g_y(x))"))
     caption = f"Texts in {BINS} groups of about equal size, shortest first; means over texts and seeds."
-    return Finding(
-        (
-            ResultTable(
-                "Kendall's τ-b between length and entropy",
-                tuple(measures),
-                tuple(rows),
-                "Over the texts of each seed; intervals are over seeds.",
-            ),
-        ),
-        (Figure("length", "Entropy against length", tuple(panels), caption),),
-        tuple(values),
-    )
+    note = "Over the texts of each seed; intervals are over seeds."
+    table = ResultTable("Kendall's τ-b between length and entropy", tuple(measures), tuple(rows), note)
+    figure = Figure("length", "Entropy against length", tuple(panels), caption)
+    return Finding((table,), (figure,), tuple(values))
 
 
 def _against_length(seeds: Sequence[Answer], measure: PerText) -> Estimate:
     """τ-b between length and a measure over the texts that have it (g_h(x): the first of them), seed by seed."""
-    each = []
-    for answer in seeds:
-        values = measure(answer)
-        each.append(rank_correlation(numbers(answer["length"])[: len(values)], values))
-    return mean_over_seeds(each)
+    pairs = [(numbers(answer["length"]), measure(answer)) for answer in seeds]
+    return mean_over_seeds([rank_correlation(lengths[: len(values)], values) for lengths, values in pairs])
 
 
 def _binned(seeds: Sequence[Answer], measure: PerText) -> tuple[list[float], list[float]]:

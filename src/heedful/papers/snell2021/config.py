@@ -18,6 +18,11 @@ class SnellCorpus:
     row: str | None
     data: str | None
 
+    @property
+    def name(self) -> str:
+        """What its line is called."""
+        return self.row or self.data or ""
+
 
 CLASSIFICATION = (
     SnellCorpus("IMDB", "imdb"),
@@ -59,6 +64,11 @@ def studies(budget: str, task: str | None = None) -> dict[str, StudyConfig]:
     ['multi30k:de-en']
     """
     return {c.data: study_of(c.data, budget) for c in corpora(budget, task) if c.data}
+
+
+def translation_study(budget: str) -> StudyConfig:
+    """The study of the first translation corpus that we have."""
+    return next(iter(studies(budget, "translation").values()))
 
 
 def study_of(data: str, budget: str) -> StudyConfig:
@@ -136,9 +146,7 @@ class CopyingBudget:
     translator: TranslatorConfig = COPYING
 
 
-_TINY = TranslatorConfig(
-    embedding=16, hidden=16, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
-)
+_TINY = replace(COPYING, embedding=16, hidden=16)
 COPYING_BUDGETS = {
     "smoke": CopyingBudget(2, 4, 2, 2, 3, 2, 4, heads=2, batch_size=4, evaluate_every=2, held_out=4, translator=_TINY),
     "quick": CopyingBudget(20, 200, 8, 4, 10, 4, 120),

@@ -1,15 +1,14 @@
 """Figures 2, 3, 6 and 7, §6.2, A.7 and A.9 of snell2021: what is learned, when, and how alike."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from heedful.config import StudyConfig
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Unit, Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve
+from heedful.papers.experiment import Answer, Needs, Unit, Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve, shifted
 from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of
 from heedful.papers.snell2021.models import (
     PLACES,
@@ -23,7 +22,9 @@ from heedful.papers.snell2021.models import (
 from heedful.papers.snell2021.tables import above_chance, measured
 from heedful.studies.analysis import Recordings, Rows
 
-Curves = Sequence[Mapping[str, Any]]
+Curves = Mapping[str, Sequence[Answer]]  # the learning curves of each task or setting, a seed each
+FindCurves = Callable[[str, Curves], Finding]
+CurveUnits = Callable[[str], dict[str, list[Unit]]]
 COLUMNS = ("runs", "learned within the budget", "median step to 99 %", "log-rank p against the last line")
 SMS = {"smoke": "polarity"}  # takes the place of sms-spam where nothing may be downloaded
 LONGEST = {"smoke": "polarity"}  # takes the place of sst, the study trained long enough for the fall of A.7
@@ -32,11 +33,6 @@ LONGEST = {"smoke": "polarity"}  # takes the place of sst, the study trained lon
 def figure2_study(budget: str) -> StudyConfig:
     """The study of Figure 2."""
     return study_of(LONGEST.get(budget, "sst"), budget)
-
-
-def figure2_needs(budget: str) -> Needs:
-    """What Figure 2 reads."""
-    return Needs((figure2_study(budget),))
 
 
 def find_figure2(workspace: Workspace) -> Finding:
@@ -78,25 +74,16 @@ def find_figure2(workspace: Workspace) -> Finding:
     return Finding(figures=(Figure("figure2", "Figure 2: how ξ is read off a curve", panels, caption),))
 
 
-def find_figure3(workspace: Workspace) -> Finding:
+def find_figure3(budget: str, curves: Curves) -> Finding:
     """Figure 3: permutations of one set of 40 words, and of two, against 40 of 60."""
-    sizes = COPYING_BUDGETS[workspace.budget]
-    curves = _curves(workspace, figure3_units(workspace.budget))
     names = {
         "copy-permutation": "permutations of 40 words",
         "copy-mixture": "permutations of either of two sets of 40",
         "copy-vocab": "40 of 60 words",
     }
-    panels = tuple(
-        _panel(title, {names[task]: curves[task], names["copy-vocab"]: curves["copy-vocab"]}, sizes.steps)
-        for task, title in (("copy-permutation", "left: one set"), ("copy-mixture", "right: two sets"))
-    )
-    return Finding(
-        (_table("Figure 3 in numbers", {names[task]: curves[task] for task in names}, sizes.steps),),
-        (Figure("figure3", "Figure 3: copying where co-occurrence is constant, and where it is not", panels),),
-        _values(curves, "copy-vocab", sizes.steps),
-        (_budget_note(sizes.steps, sizes.batch_size),),
-    )
+    panels = {"left: one set": ("copy-permutation", "copy-vocab"), "right: two sets": ("copy-mixture", "copy-vocab")}
+    title = "Figure 3: copying where co-occurrence is constant, and where it is not"
+    return _against_copying(budget, curves, names, panels, "figure3", title)
 
 
 def figure3_units(budget: str) -> dict[str, list[Unit]]:
@@ -106,24 +93,11 @@ def figure3_units(budget: str) -> dict[str, list[Unit]]:
     return _curve_units(seeds, sizes)
 
 
-def find_permute(workspace: Workspace) -> Finding:
+def find_permute(budget: str, curves: Curves) -> Finding:
     """§6.2: the same words through one fixed permutation of positions: β is as easy to learn, attention is not."""
-    sizes = COPYING_BUDGETS[workspace.budget]
-    curves = _curves(workspace, permute_units(workspace.budget))
     names = {"permute": "permuted by a fixed π", "copy-vocab": "copied"}
-    shown = {names[task]: curves[task] for task in names}
-    return Finding(
-        (_table("§6.2 in numbers", shown, sizes.steps),),
-        (
-            Figure(
-                "section6_2",
-                "§6.2: permuting positions against copying",
-                (_panel("40 of 60 words", shown, sizes.steps),),
-            ),
-        ),
-        _values(curves, "copy-vocab", sizes.steps),
-        (_budget_note(sizes.steps, sizes.batch_size),),
-    )
+    title = "§6.2: permuting positions against copying"
+    return _against_copying(budget, curves, names, {"40 of 60 words": tuple(names)}, "section6_2", title)
 
 
 def permute_units(budget: str) -> dict[str, list[Unit]]:
@@ -132,12 +106,34 @@ def permute_units(budget: str) -> dict[str, list[Unit]]:
     return _curve_units({"permute": sizes.permute_seeds, "copy-vocab": sizes.seeds}, sizes)
 
 
+def _curve_units(seeds: Mapping[str, int], sizes: CopyingBudget) -> dict[str, list[Unit]]:
+    return {task: [curve_unit(task, seed, sizes) for seed in range(n)] for task, n in seeds.items()}
+
+
+def _against_copying(
+    budget: str, curves: Curves, names: Mapping[str, str], panels: Mapping[str, Sequence[str]], figure: str, title: str
+) -> Finding:
+    """Tasks against copying 40 of 60 words, under these names; panels: the tasks of each."""
+    sizes = COPYING_BUDGETS[budget]
+    drawn = [
+        _panel(panel, {names[task]: curves[task] for task in tasks}, sizes.steps) for panel, tasks in panels.items()
+    ]
+    shown = {name: curves[task] for task, name in names.items()}
+    table = _table(f"{title.split(':')[0]} in numbers", shown, sizes.steps)
+    note = _budget_note(sizes.steps, sizes.batch_size)
+    return Finding(
+        (table,), (Figure(figure, title, tuple(drawn)),), _values(curves, "copy-vocab", sizes.steps), (note,)
+    )
+
+
 def figure6_needs(budget: str) -> Needs:
     """The runs of single heads, and then those of models that combine them."""
     single = _single_heads(COPYING_BUDGETS[budget])
-    return Needs(
-        units=tuple(single.values()), then=lambda workspace: Needs(units=flat(_combined_heads(workspace, single)))
-    )
+
+    def combined(workspace: Workspace) -> Needs:
+        return Needs(units=tuple(unit for runs in _combined_heads(workspace, single).values() for unit in runs))
+
+    return Needs(units=tuple(single.values()), then=combined)
 
 
 def find_figure6(workspace: Workspace) -> Finding:
@@ -149,9 +145,8 @@ def find_figure6(workspace: Workspace) -> Finding:
     sizes = COPYING_BUDGETS[workspace.budget]
     single = _single_heads(sizes)
     good, bad = _good_and_bad(workspace, single)
-    names = {"all-bad": "all bad", "one-good": "one good", "random": "random"}
-    combined = _curves(workspace, _combined_heads(workspace, single))
-    curves = {names[setting]: runs for setting, runs in combined.items()}
+    combined = _combined_heads(workspace, single)
+    curves = {setting.replace("-", " "): workspace.answers(runs) for setting, runs in combined.items()}
     notes = [
         f"Of {len(single)} single heads {len(good)} learned within {sizes.head_steps} steps.",
         _budget_note(sizes.head_steps, sizes.batch_size),
@@ -176,8 +171,8 @@ def _single_heads(sizes: CopyingBudget) -> dict[int, Unit]:
 
 
 def _good_and_bad(workspace: Workspace, single: Mapping[int, Unit]) -> tuple[list[int], list[int]]:
-    answers = workspace.answers(single.values())
-    good = [head for head, unit in single.items() if answers[unit.name]["learned"] is not None]
+    answers = dict(zip(single, workspace.answers(single.values()), strict=True))
+    good = [head for head, answer in answers.items() if answer["learned"] is not None]
     return good, [head for head in single if head not in good]
 
 
@@ -205,33 +200,24 @@ def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget)
     return drawn
 
 
-def find_figure7(workspace: Workspace) -> Finding:
+def find_figure7(budget: str, curves: Curves) -> Finding:
     """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention."""
-    sizes = KEYWORD_BUDGETS[workspace.budget]
-    answers = _curves(workspace, figure7_units(workspace.budget))["keyword"]
+    sizes, answers = KEYWORD_BUDGETS[budget], curves["keyword"]
     steps = answers[0]["steps"]
-    names = {
-        "keyword": "γ at the keyword",
-        "next": "γ one position later",
-        "mean": "γ on average",
-        "last": "γ at the end",
-    }
     table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
     lines = [
         curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
-        for place, label in names.items()
+        for place, label in PLACES.items()
     ]
-    early, late = steps.index(sizes.early), len(steps) - 1
-
-    def gap(above: str, below: str, at: int) -> Estimate:
-        return mean_over_seeds(table[above][:, at] - table[below][:, at])
-
-    values = (
-        Value("early: keyword - next", gap("keyword", "next", early)),
-        Value("early: next - mean", gap("next", "mean", early)),
-        Value("late: last - next", gap("last", "next", late)),
-        Value("late: next - mean", gap("next", "mean", late)),
-        Value("late: mean - keyword", gap("mean", "keyword", late)),
+    moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
+    compared = {
+        "early": [("keyword", "next"), ("next", "mean")],
+        "late": [("last", "next"), ("next", "mean"), ("mean", "keyword")],
+    }
+    values = tuple(
+        Value(f"{when}: {above} - {below}", mean_over_seeds((table[above] - table[below])[:, moments[when]]))
+        for when, pairs in compared.items()
+        for above, below in pairs
     )
     note = (
         f"Hypothesis 2 (γ at l* above γ at l* + 1 above the average) is read at step {sizes.early}, Observation 3 (γ "
@@ -248,21 +234,7 @@ def figure7_units(budget: str) -> dict[str, list[Unit]]:
     return {"keyword": [keyword_unit(seed, sizes) for seed in range(sizes.seeds)]}
 
 
-def _curve_units(seeds: Mapping[str, int], sizes: CopyingBudget) -> dict[str, list[Unit]]:
-    return {task: [curve_unit(task, seed, sizes) for seed in range(n)] for task, n in seeds.items()}
-
-
-def flat(units: Mapping[str, Sequence[Unit]]) -> tuple[Unit, ...]:
-    """All units of a mapping."""
-    return tuple(unit for runs in units.values() for unit in runs)
-
-
-def _curves(workspace: Workspace, units: Mapping[str, Sequence[Unit]]) -> dict[str, list[dict[str, Any]]]:
-    answers = workspace.answers(flat(units))
-    return {name: [answers[unit.name] for unit in runs] for name, runs in units.items()}
-
-
-def _panel(title: str, curves: Mapping[str, Curves], steps: int) -> Panel:
+def _panel(title: str, curves: Curves, steps: int) -> Panel:
     """Every run a line; one that learned goes on at its last accuracy."""
     lines = []
     for group, runs in curves.items():
@@ -274,27 +246,23 @@ def _panel(title: str, curves: Mapping[str, Curves], steps: int) -> Panel:
     return Panel(title, tuple(lines), x_label="training step", y_label="token accuracy", y_percent=True)
 
 
-def _table(title: str, curves: Mapping[str, Curves], steps: int) -> ResultTable:
+def _table(title: str, curves: Curves, steps: int) -> ResultTable:
     last = list(curves)[-1]
     rows = []
     for name, runs in curves.items():
         median = median_time(runs)
         p = slower(runs, curves[last], steps)[1] if name != last else float("nan")
-        rows.append(
-            Row(
-                name,
-                (
-                    Cell(text=str(len(runs))),
-                    Cell(share_learned(runs), unit="%", digits=0),
-                    Cell(text=f"more than {steps}" if np.isnan(median) else f"{median:.0f}"),
-                    Cell(text="" if np.isnan(p) else f"{p:.2g}"),
-                ),
-            )
+        cells = (
+            Cell(text=str(len(runs))),
+            Cell(share_learned(runs), unit="%", digits=0),
+            Cell(text=f"more than {steps}" if np.isnan(median) else f"{median:.0f}"),
+            Cell(text="" if np.isnan(p) else f"{p:.2g}"),
         )
+        rows.append(Row(name, cells))
     return ResultTable(title, COLUMNS, tuple(rows))
 
 
-def _values(curves: Mapping[str, Curves], easy: str, steps: int) -> tuple[Value, ...]:
+def _values(curves: Curves, easy: str, steps: int) -> tuple[Value, ...]:
     """Shares learned; and for each hard task how sure the log-rank test is that it is learned more slowly.
 
     The statistic of the test is standard normal where there is no difference; 1.96 on either side is its interval.
@@ -328,12 +296,12 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
         steps = recordings.steps("uniform", recordings.seeds[0])
         tables = [_over_twin(recordings, A) for A in recordings.seeds]
         curve = np.mean([table.mean(axis=1) for table in tables], axis=0)
-        lines.append(Line(corpus.row or corpus.data, tuple(float(s) for s in steps), tuple(curve.tolist())))
+        lines.append(Line(corpus.name, tuple(float(s) for s in steps), tuple(curve.tolist())))
         rise, fall = (mean_over_seeds([_from_peak(table, end) for table in tables]) for end in (0, -1))
         values += [Value(f"rise, {corpus.data}", rise), Value(f"fall, {corpus.data}", fall)]
         peak = steps[int(np.argmax(curve))]
         cells = (Cell(text=f"{peak} of {steps[-1]}"), Cell(rise, unit="%"), Cell(fall, unit="%"))
-        rows.append(Row(corpus.row or corpus.data, cells))
+        rows.append(Row(corpus.name, cells))
     longest = LONGEST.get(workspace.budget, "sst")
     by_name = {value.name: value.estimate for value in values}
     values += [Value(name, by_name[f"{name}, {longest}"]) for name in ("rise", "fall")]
@@ -341,15 +309,9 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
         "A(α, β^uf(τ)), cross", tuple(lines), x_label="step τ of the uniform twin", y_label="agreement", y_percent=True
     )
     columns = ("step of the peak", "peak above the start", "peak above the end")
-    return Finding(
-        (
-            ResultTable(
-                "A.7 in numbers", columns, tuple(rows), "Peaks are chosen on half of the texts and read on the others."
-            ),
-        ),
-        (Figure("a7", "A.7: rise, and fall where training goes on long enough", (panel,)),),
-        tuple(values),
-    )
+    caption = "Peaks are chosen on half of the texts and read on the others."
+    figure = Figure("a7", "A.7: rise, and fall where training goes on long enough", (panel,))
+    return Finding((ResultTable("A.7 in numbers", columns, tuple(rows), caption),), (figure,), tuple(values))
 
 
 def _over_twin(recordings: Recordings, A: int) -> Rows:
@@ -377,14 +339,10 @@ def find_between_seeds(workspace: Workspace) -> Finding:
         seen = measured(workspace, corpus.data).agreement("A(alpha,alpha_hat)", "cross")
         above[corpus.data] = above_chance(seen)
         cells = (Cell(seen.over_seeds, unit="%"), Cell(seen.shuffle, unit="%"), Cell(above[corpus.data], unit="%"))
-        rows.append(Row(corpus.row or corpus.data, cells))
+        rows.append(Row(corpus.name, cells))
     others = float(np.mean([e.value for data, e in above.items() if data != sms]))
-    gap = Estimate(above[sms].value - others, above[sms].low - others, above[sms].high - others, above[sms].n)
+    values = [Value("between seeds: sms above the others", shifted(above[sms], -others))]
+    values += [Value(f"between seeds, {data}", estimate) for data, estimate in above.items()]
     columns = ("A(α, α̂) between seeds", "matched shuffle", "above chance")
-    return Finding(
-        (ResultTable("A.9: attention of one seed against another's", columns, tuple(rows)),),
-        values=(
-            Value("between seeds: sms above the others", gap),
-            *(Value(f"between seeds, {d}", e) for d, e in above.items()),
-        ),
-    )
+    table = ResultTable("A.9: attention of one seed against another's", columns, tuple(rows))
+    return Finding((table,), values=tuple(values))

@@ -26,9 +26,10 @@ from heedful.metrics.agreement import agreement, random_agreement, shuffled_agre
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import corpus_bleu
 from heedful.models.classifier import AttentionClassifier, lexical_probe
-from heedful.models.training import build_optimiser, train
+from heedful.models.training import build_optimiser
+from heedful.models.training import train as train_model
 from heedful.models.translator import Translator, translate, translator_probe
-from heedful.papers.experiment import Unit, study_folder
+from heedful.papers.experiment import Answer, Unit, study_folder
 from heedful.papers.snell2021.config import CopyingBudget, KeywordBudget, LinearBudget
 from heedful.storage.serialization import content, from_mapping
 from heedful.studies.run_directory import RunDirectory
@@ -39,12 +40,13 @@ from heedful.theory.optimal import optimal_attention
 WORDS = {"copy-permutation": LENGTH, "copy-mixture": 2 * LENGTH, "copy-vocab": TYPES, "permute": TYPES}
 HELD_OUT = 1_000_003  # seed of the sequences that accuracy is measured on
 LEARNED = 0.99
-PLACES = ("keyword", "next", "mean", "last")  # where γ is read in the keyword task
+# Where γ is read in the keyword task.
+PLACES = {"keyword": "γ at the keyword", "next": "γ one position later", "mean": "γ on average", "last": "γ at the end"}
 
 
 def curve_unit(task: str, seed: int, sizes: CopyingBudget) -> Unit:
     """One seed's training on one task."""
-    return Unit(f"{task}-{seed}", f"{__name__}:learning_curve", _arguments(task, sizes, sizes.steps) | {"seed": seed})
+    return _unit(f"{task}-{seed}", task, sizes, sizes.steps, seed=seed)
 
 
 def head_unit(name: str, heads: Sequence[int], order: int, sizes: CopyingBudget) -> Unit:
@@ -52,12 +54,11 @@ def head_unit(name: str, heads: Sequence[int], order: int, sizes: CopyingBudget)
 
     order: seed of the order of the data.
     """
-    arguments = _arguments("copy-permutation", sizes, sizes.head_steps)
-    return Unit(name, f"{__name__}:learning_curve", arguments | {"seed": 0, "heads": list(heads), "order": order})
+    return _unit(name, "copy-permutation", sizes, sizes.head_steps, seed=0, heads=list(heads), order=order)
 
 
-def _arguments(task: str, sizes: CopyingBudget, steps: int) -> dict[str, Any]:
-    return {
+def _unit(name: str, task: str, sizes: CopyingBudget, steps: int, **more: Any) -> Unit:
+    arguments = {
         "task": task,
         "steps": steps,
         "batch_size": sizes.batch_size,
@@ -65,6 +66,7 @@ def _arguments(task: str, sizes: CopyingBudget, steps: int) -> dict[str, Any]:
         "held_out": sizes.held_out,
         "translator": content(sizes.translator),
     }
+    return Unit(name, f"{__name__}:learning_curve", arguments | more)
 
 
 def learning_curve(
@@ -127,20 +129,14 @@ def _accuracy(model: Translator, batch: PairBatch) -> float:
     return float((guess == batch.target_out).float().mean())
 
 
-def learning_times(curves: Sequence[Mapping[str, Any]], steps: int) -> stats.CensoredData:
-    """Steps to 99 % of each run, right-censored at the budget."""
-    times = [curve["learned"] if curve["learned"] is not None else steps for curve in curves]
-    return stats.CensoredData.right_censored(times, [curve["learned"] is None for curve in curves])
-
-
-def median_time(curves: Sequence[Mapping[str, Any]]) -> float:
+def median_time(curves: Sequence[Answer]) -> float:
     """The median step to 99 %; NaN where fewer than half of the runs got there."""
     times = sorted(curve["learned"] for curve in curves if curve["learned"] is not None)
     half = (len(curves) + 1) // 2
     return float(times[half - 1]) if len(times) >= half else float("nan")
 
 
-def share_learned(curves: Sequence[Mapping[str, Any]]) -> Estimate:
+def share_learned(curves: Sequence[Answer]) -> Estimate:
     """The share of runs that got to 99 %, with Wilson's 95 % interval.
 
     >>> share_learned([{"learned": 40}, {"learned": None}]).value
@@ -151,22 +147,27 @@ def share_learned(curves: Sequence[Mapping[str, Any]]) -> Estimate:
     return Estimate(reached / len(curves), float(interval.low), float(interval.high), len(curves))
 
 
-def slower(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], steps: int) -> tuple[float, float]:
+def slower(first: Sequence[Answer], second: Sequence[Answer], steps: int) -> tuple[float, float]:
     """Log-rank test that the first runs take longer to learn than the second: z, above 0 if so, and one-sided p.
 
-    Both are NaN where no run of either learned: there is nothing to compare.
+    Runs that did not learn are right-censored at the budget. Both are NaN where no run of either learned: there is
+    nothing to compare.
     """
     if not any(curve["learned"] is not None for curve in (*first, *second)):
         return float("nan"), float("nan")
+    times = []
+    for curves in (first, second):
+        censored = [curve["learned"] is None for curve in curves]
+        reached = [steps if curve["learned"] is None else curve["learned"] for curve in curves]
+        times.append(stats.CensoredData.right_censored(reached, censored))
     with np.errstate(invalid="ignore", divide="ignore"):
-        test = stats.logrank(learning_times(first, steps), learning_times(second, steps), alternative="less")
+        test = stats.logrank(*times, alternative="less")
     return -float(test.statistic), float(test.pvalue)  # scipy compares how often runs learn, not how long they take
 
 
 def keyword_unit(seed: int, sizes: KeywordBudget) -> Unit:
     """One seed's training on the keyword task under uniform attention."""
-    wanted = ("steps", "batch_size", "held_out", "model")
-    arguments = {name: value for name, value in content(sizes).items() if name in wanted}
+    arguments = {name: content(getattr(sizes, name)) for name in ("steps", "batch_size", "held_out", "model")}
     arguments |= {"seed": seed, "evaluate_at": list(sizes.evaluate_at)}
     return Unit(f"keyword-{seed}", f"{__name__}:follow_keyword", arguments)
 
@@ -195,7 +196,7 @@ def follow_keyword(
         report({"step": step, "steps": steps})
 
     config = TrainConfig(steps=steps, batch_size=batch_size, evaluate_at=tuple(evaluate_at))
-    train(classifier, _keyword_batches(batch_size, seed, device), config, at_step)
+    train_model(classifier, _keyword_batches(batch_size, seed, device), config, at_step)
     return seen
 
 
@@ -208,8 +209,8 @@ def gamma_by_place(model: AttentionClassifier, batch: Batch) -> dict[str, float]
     rows = np.flatnonzero(is_key.any(axis=1) & ~is_key[:, -1])
     keyword, chosen = is_key[rows].argmax(axis=1), gamma[rows]
     each = {
-        "keyword": chosen[np.arange(len(rows)), keyword],
-        "next": chosen[np.arange(len(rows)), keyword + 1],
+        "keyword": gamma[rows, keyword],
+        "next": gamma[rows, keyword + 1],
         "mean": chosen.mean(axis=1),
         "last": chosen[:, -1],
     }
@@ -253,7 +254,14 @@ def optimal_of_trained(
     chosen = validation.take(np.arange(min(sentences, len(validation))))
     torch.manual_seed(seed)
     model = Translator(from_mapping(TranslatorConfig, translator), len(tokeniser)).to(device)
-    _train_linear(model, source, from_mapping(TrainConfig, train), seed, device, report)
+    config = from_mapping(TrainConfig, train)
+
+    def at_step(step: int, loss: float) -> None:
+        report({"step": step, "steps": config.steps, **({} if np.isnan(loss) else {"loss": loss})})
+
+    batches = training_batches(source.pairs("train"), config.batch_size, seed, device=device)
+    train_model(model, batches, config, at_step)
+    model.eval()
     report({"step": 1, "steps": 1})
     rows = _rows(model, chosen, device)
     opt, beta, alpha, text = rows["alpha_opt"], rows["beta"], rows["alpha"], rows["text"]
@@ -269,21 +277,6 @@ def optimal_of_trained(
         "accuracy": float(rows["correct"].mean()),
         "bleu": corpus_bleu(translations, [tokeniser.decode(target) for target in chosen.target]).score,
     }
-
-
-def _train_linear(
-    model: Translator,
-    run: RunDirectory,
-    config: TrainConfig,
-    seed: int,
-    device: torch.device,
-    report: OnEvent,
-) -> None:
-    def at_step(step: int, loss: float) -> None:
-        report({"step": step, "steps": config.steps, **({} if np.isnan(loss) else {"loss": loss})})
-
-    train(model, training_batches(run.pairs("train"), config.batch_size, seed, device=device), config, at_step)
-    model.eval()
 
 
 @torch.no_grad()

@@ -4,7 +4,7 @@ Every table but that of the data has each corpus twice, under the two convention
 *cross*.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -19,8 +19,8 @@ from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Unit, Workspace, study_folder
-from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly
+from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
+from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, shifted
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
 from heedful.storage.atomic_files import without_nan
@@ -30,6 +30,7 @@ from heedful.studies.result import AgreementResult, Convention
 from heedful.studies.run_directory import ModelSpec, Recorded, RunDirectory
 
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+IN_RESULT = ("validation", "agreement")  # what a study's own result has
 CAPTION = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
 )
@@ -57,9 +58,7 @@ FORMS = {
     form.number: form
     for form in (
         Form("2", "agreement", (*_PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
-        Form(
-            "3", "Kendall's τ in place of agreement", (*_NO_BETA[:3], "A(alpha,beta)", *_NO_BETA[3:]), measure="kendall"
-        ),
+        Form("3", "Kendall's τ in place of agreement", (*_PAIRS, *_NO_BETA[3:]), measure="kendall"),
         Form("4", "Kendall's τ, performance by BLEU", _NO_BETA, "translation", measure="kendall", bleu=True),
         Form("5", "agreement, all columns", _FULL),
         Form("6", "agreement, performance by BLEU", _FULL, "translation", bleu=True),
@@ -92,12 +91,6 @@ def heading(column: str, measure: MeasureName = "agreement") -> str:
     return text.replace("A(", "τ(") if measure == "kendall" else text
 
 
-def table_needs(budget: str, number: str) -> Needs:
-    """What one of Tables 2 to 8 reads."""
-    form = FORMS[number]
-    return agreement_needs(budget, form.task, form.split, form.measure)
-
-
 def find_table(workspace: Workspace, number: str) -> Finding:
     """One of Tables 2 to 8; and how far its columns lie above chance, corpus by corpus and in the worst corpus."""
     form = FORMS[number]
@@ -115,15 +108,13 @@ def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, "Measure
             cells = tuple(_cell(form, corpus, seen, convention, column) for column in form.columns)
             printed = any(cell.published is not None for cell in cells)
             if corpus.data is not None or (convention == "cross" and printed):
-                rows.append(Row(_name(corpus, convention), cells, group=corpus.row or corpus.data or ""))
+                rows.append(Row(_name(corpus, convention), cells, corpus.name))
     columns = tuple(heading(column, form.measure) for column in form.columns)
     return ResultTable(f"Table {form.number}: {form.title}", columns, tuple(rows), CAPTION)
 
 
 def _name(corpus: SnellCorpus, convention: Convention) -> str:
-    if corpus.data is None:
-        return f"{corpus.row} (not measured: we have no copy)"
-    return f"{corpus.row or corpus.data}, {convention}"
+    return f"{corpus.name}, {convention}" if corpus.data else f"{corpus.name} (not measured: we have no copy)"
 
 
 def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], convention: Convention, column: str) -> Cell:
@@ -162,21 +153,18 @@ def nearer_convention(table: ResultTable) -> tuple[str, ...]:
         own, cross = (lines.get(f"{group}, {convention}") for convention in CONVENTIONS)
         if own is None or cross is None:
             continue
-        nearer = [_nearer_to_cross(own.cells[i], cross.cells[i]) for i in compared]
-        if known := [is_nearer for is_nearer in nearer if is_nearer is not None]:
-            counts[group] = (sum(known), len(known))
+        nearer = []
+        for ours, theirs in ((own.cells[i], cross.cells[i]) for i in compared):
+            if ours.measured is not None and theirs.measured is not None and theirs.published is not None:
+                published = theirs.published / 100
+                nearer.append(abs(theirs.measured.value - published) < abs(ours.measured.value - published))
+        if nearer:
+            counts[group] = (sum(nearer), len(nearer))
     if not counts:
         return ()
     each = ", ".join(f"{group} {count} of {n}" for group, (count, n) in counts.items())
     count, n = (sum(column) for column in zip(*counts.values(), strict=True))
     return (f"The published {letter} lie nearer to “cross” in {count} of {n} entries ({each}).",)
-
-
-def _nearer_to_cross(own: Cell, cross: Cell) -> bool | None:
-    if own.measured is None or cross.measured is None or cross.published is None:
-        return None
-    published = cross.published / 100
-    return abs(cross.measured.value - published) < abs(own.measured.value - published)
 
 
 def _excesses(workspace: Workspace, form: Form, seen: Mapping[str, "Measured"]) -> list[Value]:
@@ -201,7 +189,7 @@ def above_chance(row: AgreementResult) -> Estimate:
 def _xi_above(study: "Measured", convention: Convention, untrained: float) -> Estimate:
     """The lower of ξ(α, β) and ξ(α, β^uf) less the accuracy of the untrained models, interval over texts."""
     xi = _lowest(study.agreement(name, convention).xi for name in ("A(alpha,beta)", "A(alpha,beta_uf)"))
-    return Estimate(xi.value - untrained, xi.low - untrained, xi.high - untrained, xi.n)
+    return shifted(xi, -untrained)
 
 
 def _untrained_accuracy(workspace: Workspace, data: str, split: Recorded) -> float:
@@ -239,12 +227,12 @@ def measured(
     """All agreements of a corpus's study; those of its validation texts are part of the study's own result."""
     study = study_of(data, workspace.budget)
     run = workspace.study(study)
-    if _is_in_result(split, measure):
+    if (split, measure) == IN_RESULT:
         result = run.result()
         bleu = _final_bleu(Recordings(run, split))
         return Measured(result.agreements, result.random_agreement, result.xi_final, bleu)
     unit = agreement_unit(study, split, measure)
-    return from_mapping(Measured, workspace.answers([unit])[unit.name], where=unit.name)
+    return from_mapping(Measured, workspace.answers([unit])[0], where=unit.name)
 
 
 def agreement_needs(
@@ -252,12 +240,8 @@ def agreement_needs(
 ) -> Needs:
     """What `measured` reads for all corpora of a task: studies, and then agreements that are not in their results."""
     configs = tuple(studies(budget, task).values())
-    units = () if _is_in_result(split, measure) else tuple(agreement_unit(c, split, measure) for c in configs)
+    units = () if (split, measure) == IN_RESULT else tuple(agreement_unit(c, split, measure) for c in configs)
     return Needs(configs, then=lambda workspace: Needs(units=units))
-
-
-def _is_in_result(split: Recorded, measure: MeasureName) -> bool:
-    return split == "validation" and measure == "agreement"
 
 
 def agreement_unit(study: StudyConfig, split: Recorded, measure: MeasureName) -> Unit:
@@ -285,43 +269,38 @@ def _final_bleu(recordings: Recordings) -> Estimate | None:
     return mean_over_seeds(last)
 
 
-def find_frozen(workspace: Workspace) -> Finding:
-    """Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6)."""
-    title = "Table 10: attention learned while β is frozen"
-    return _two_columns(workspace, "10", title, "A(alpha,alpha_fr)", "A(alpha,beta_uf)", scale=1.0)
+PAIRED = {  # title, both columns, and the factor that turns what the table prints into percent
+    "10": ("Table 10: attention learned while β is frozen", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", 1.0),
+    "11": ("Table 11: the proxy against logistic regression", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", 100.0),
+}
 
 
-def find_logistic(workspace: Workspace) -> Finding:
-    """Table 11: the proxy's probe and the weights of logistic regression agree with β^uf alike (A.10)."""
-    title = "Table 11: the proxy against logistic regression"
-    return _two_columns(workspace, "11", title, "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", scale=100.0)
+def find_pair(workspace: Workspace, number: str) -> Finding:
+    """Two agreements side by side, and their difference.
 
-
-def _two_columns(workspace: Workspace, number: str, title: str, left: str, right: str, *, scale: float) -> Finding:
-    """Two agreements side by side, and their difference; `scale` turns what the table prints into percent."""
+    Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6). Table 11: the
+    proxy's probe and the weights of logistic regression agree with β^uf alike (A.10).
+    """
+    title, left, right, scale = PAIRED[number]
     rows, values = [], []
     gaps: dict[Convention, list[Estimate]] = {convention: [] for convention in CONVENTIONS}
-    printed = published_table("snell2021", number)
+    table = published_table("snell2021", number)
     for corpus in corpora(workspace.budget, "classification"):
-        study = measured(workspace, corpus.data) if corpus.data else None
+        keys = [(corpus.name, column) for column in (left, right)]
+        printed = [table[key][0] * scale if key in table else None for key in keys]
+        if corpus.data is None:
+            cells = [Cell(None, value, "%") for value in printed]
+            rows.append(Row(_name(corpus, "cross"), (*cells, Cell()), corpus.name))
+            continue
+        study = measured(workspace, corpus.data)
         for convention in CONVENTIONS:
-            if study is None and convention == "own":
-                continue
-            cells = []
-            for column in (left, right):
-                published, _ = printed.get((corpus.row or "", column), (None, False))
-                shown = None if published is None or (study and convention == "own") else published * scale
-                estimate = study.agreement(column, convention).estimate if study else None
-                cells.append(Cell(estimate, shown, "%", 1))
-            if study is None:
-                cells.append(Cell())
-            else:
-                a, b = (study.agreement(column, convention).per_seed for column in (left, right))
-                gap = mean_over_seeds(np.subtract(b, a).tolist())
-                cells.append(Cell(gap, None, "%", 1))
-                gaps[convention].append(gap)
-                values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
-            rows.append(Row(_name(corpus, convention), tuple(cells), group=corpus.row or corpus.data or ""))
+            a, b = (study.agreement(column, convention) for column in (left, right))
+            gap = mean_over_seeds(np.subtract(b.per_seed, a.per_seed).tolist())
+            shown = printed if convention == "cross" else [None, None]
+            cells = [Cell(row.estimate, value, "%") for row, value in zip((a, b), shown, strict=True)]
+            rows.append(Row(_name(corpus, convention), (*cells, Cell(gap, None, "%")), corpus.name))
+            gaps[convention].append(gap)
+            values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
     for convention, each in gaps.items():
         values.append(Value(f"{right} - {left}, {convention}, lowest", _lowest(each)))
         values.append(Value(f"{right} - {left}, {convention}, mean", mean_over_seeds([gap.value for gap in each])))
@@ -336,32 +315,25 @@ NOTE = (
 )
 
 
-def statistics_needs(budget: str) -> Needs:
-    """What Table 9 reads."""
-    return Needs(units=tuple(statistics_unit(c.data, budget) for c in corpora(budget) if c.data))
-
-
-def find_statistics(workspace: Workspace) -> Finding:
+def find_statistics(budget: str, answers: Mapping[str, Sequence[Answer]]) -> Finding:
     """Table 9: sizes, median lengths and vocabulary of every corpus."""
     printed = published_table("snell2021", "9")
     rows = []
-    for corpus in corpora(workspace.budget):
-        ours: Mapping[str, float] = {}
-        if corpus.data:
-            unit = statistics_unit(corpus.data, workspace.budget)
-            ours = workspace.answers([unit])[unit.name]
-        cells = []
-        for column in COLUMNS:
-            size = exactly(ours[column]) if column in ours else None
-            cells.append(Cell(size, printed.get((corpus.row or "", column), (None,))[0], digits=0))
-        rows.append(Row(corpus.row or str(corpus.data), tuple(cells)))
+    for corpus in corpora(budget):
+        ours = answers[corpus.data][0] if corpus.data else None
+        sizes = [(column, exactly(ours[column]) if ours else None) for column in COLUMNS]
+        cells = [Cell(size, printed.get((corpus.name, column), (None,))[0], digits=0) for column, size in sizes]
+        rows.append(Row(corpus.name, tuple(cells)))
     return Finding((ResultTable("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE,))
 
 
-def statistics_unit(data: str, budget: str) -> Unit:
-    """The numbers of Table 9 for one corpus."""
-    arguments = {"data": data, "subwords": SUBWORDS[budget]}
-    return Unit(f"statistics-{data.replace(':', '-')}", f"{__name__}:statistics", arguments)
+def statistics_units(budget: str) -> dict[str, list[Unit]]:
+    """The numbers of Table 9, by corpus."""
+    function, subwords = f"{__name__}:statistics", SUBWORDS[budget]
+    return {
+        data: [Unit(f"statistics-{data.replace(':', '-')}", function, {"data": data, "subwords": subwords})]
+        for data in studies(budget)
+    }
 
 
 def statistics(
@@ -375,15 +347,16 @@ def statistics(
     corpus = open_data(data)
     if isinstance(corpus, ParallelCorpus):
         tokeniser, _ = fit_tokeniser(corpus, subwords)
-        splits: dict[str, Any] = {
-            name: encode_pairs(getattr(corpus, name), tokeniser).source for name in ("train", "validation")
+        lengths = {
+            name: encode_pairs(getattr(corpus, name), tokeniser).source.lengths for name in ("train", "validation")
         }
         vocabulary = len(tokeniser)
     else:
         encoded = encode(corpus, max_length=1_000_000)
-        splits, vocabulary = {"train": encoded.train, "validation": encoded.validation}, len(encoded.vocabulary)
+        lengths = {"train": encoded.train.lengths, "validation": encoded.validation.lengths}
+        vocabulary = len(encoded.vocabulary)
     sizes = {"vocabulary": float(vocabulary)}
-    for name, split in splits.items():
-        sizes[f"{name} size"] = float(len(split))
-        sizes[f"{name} median length"] = float(np.median(split.lengths) - 2)
+    for name, each in lengths.items():
+        sizes[f"{name} size"] = float(len(each))
+        sizes[f"{name} median length"] = float(np.median(each) - 2)
     return sizes

@@ -1,7 +1,7 @@
 """A.1, Eq. 53 and the worked examples of snell2021 (Figures 1, 4, 5 and 8): what is derived, checked in numbers."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,15 +10,14 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
-from heedful.config import StudyConfig
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.synthetic.tasks import stream_numbers
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
-from heedful.papers.experiment import Needs, Unit, Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
-from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, studies
+from heedful.papers.experiment import Answer, Unit, Workspace
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, matrix_panel
+from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, translation_study
 from heedful.papers.snell2021.models import linear_unit
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
@@ -28,13 +27,10 @@ WORDS = 12
 SENTENCES = 60
 
 
-def eq53_needs(budget: str) -> Needs:
+def eq53_units(budget: str) -> dict[int, list[Unit]]:
     """The proxy's first step at each width."""
-    return Needs(units=tuple(_eq53_unit(d, budget) for d in WIDTHS))
-
-
-def _eq53_unit(d: int, budget: str) -> Unit:
-    return Unit(f"eq53-{d}", f"{__name__}:compare_width", {"width": d, "seeds": EQ53_SEEDS[budget]})
+    function, seeds = f"{__name__}:compare_width", EQ53_SEEDS[budget]
+    return {d: [Unit(f"eq53-{d}", function, {"width": d, "seeds": seeds})] for d in WIDTHS}
 
 
 def compare_width(*, width: int, seeds: int, device: torch.device, report: OnEvent) -> dict[str, Any]:
@@ -47,26 +43,27 @@ def compare_width(*, width: int, seeds: int, device: torch.device, report: OnEve
     return {name: [comparison[name] for comparison in comparisons] for name in comparisons[0]}
 
 
-def find_eq53(workspace: Workspace) -> Finding:
+def find_eq53(budget: str, answers: Mapping[int, Sequence[Answer]]) -> Finding:
     """Eq. 53: the proxy's logits begin to move as the count table says, the better the wider it is.
 
     The corpus is random: 60 pairs of 3 to 8 words out of 12. Eq. 54 gives the same right-hand side to the probability,
     whose derivative is 1/∣O∣ of it.
     """
-    units = {d: _eq53_unit(d, workspace.budget) for d in WIDTHS}
-    answers = workspace.answers(units.values())
     rows, values = [], []
     curves: dict[str, list[Estimate]] = {"logit": [], "probability": []}
-    for d, unit in units.items():
-        mean = {name: mean_over_seeds(values) for name, values in answers[unit.name].items()}
-        correlation, slope, printed = mean["logit_correlation"], mean["logit_slope"], mean["printed_slope"]
-        rows.append(
-            Row(f"d = {d}", tuple(Cell(e, digits=4) for e in (correlation, slope, mean["probability_slope"], printed)))
-        )
-        curves["logit"].append(correlation)
-        curves["probability"].append(mean["probability_correlation"])
-        values += [Value(f"correlation, d = {d}", correlation), Value(f"slope, d = {d}", slope)]
-        values += [Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", _times(printed, float(WORDS)))]
+    for d, (answer,) in answers.items():
+        mean = {name: mean_over_seeds(values) for name, values in answer.items()}
+        shown = ("logit_correlation", "logit_slope", "probability_slope", "printed_slope")
+        rows.append(Row(f"d = {d}", tuple(Cell(mean[name], digits=4) for name in shown)))
+        for name, estimates in curves.items():
+            estimates.append(mean[f"{name}_correlation"])
+        printed = mean["printed_slope"]
+        scaled = Estimate(printed.value * WORDS, printed.low * WORDS, printed.high * WORDS, printed.n)
+        values += [
+            Value(f"correlation, d = {d}", mean["logit_correlation"]),
+            Value(f"slope, d = {d}", mean["logit_slope"]),
+            Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", scaled),
+        ]
     lines = tuple(curve(f"of the {name}", [float(d) for d in WIDTHS], estimates) for name, estimates in curves.items())
     permutations = next(stream_numbers("copy-permutation"))[0][:200]
     constant = logit_limit(count_table(as_ids(permutations), as_ids(permutations)).matrix().toarray()[1:, 1:])
@@ -104,15 +101,15 @@ def _random_corpus() -> tuple[Ragged, Ragged]:
     return as_ids(sentences[0]), as_ids(sentences[1])
 
 
-def optimal_needs(budget: str) -> Needs:
-    """The study whose data the linear translators of A.1 are trained on, and these."""
-    return Needs((_translation_study(budget),), tuple(_linear_units(budget)))
+def linear_units(budget: str) -> dict[str, list[Unit]]:
+    """The linear translators of A.1, trained on the data of the translation study."""
+    study, sizes = translation_study(budget), LINEAR_BUDGETS[budget]
+    return {study.data: [linear_unit(seed, study, sizes) for seed in range(sizes.seeds)]}
 
 
-def find_optimal(workspace: Workspace) -> Finding:
+def find_optimal(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
     """A.1: the counterexample, and how often the best attention goes where β is largest in a trained linear model."""
-    example, data = counterexample(), _translation_study(workspace.budget).data
-    answers = list(workspace.answers(_linear_units(workspace.budget)).values())
+    example, ((data, answers),) = counterexample(), seen.items()
     mean_rows = {
         key: np.mean([np.array(a[key], dtype=np.float64) for a in answers], axis=0)
         for key in ("agreement", "shuffle", "learned_agreement")
@@ -133,15 +130,10 @@ def find_optimal(workspace: Workspace) -> Finding:
     )
     columns = ("A(α^opt, β)", "Â", "matched shuffle", "A(α^opt, α)", "BLEU", "largest duality gap")
     three = tuple(
-        Row(
-            f"l = {place + 1}",
-            (
-                Cell(exactly(float(example.beta[place])), digits=3),
-                Cell(exactly(float(example.alpha[place])), digits=3),
-            ),
-        )
-        for place in range(3)
+        Row(f"l = {place}", tuple(Cell(exactly(float(weight)), digits=3) for weight in weights))
+        for place, weights in enumerate(zip(example.beta, example.alpha, strict=True), start=1)
     )
+    at_largest = exactly(float(example.alpha[int(np.argmax(example.beta))]))
     name = TRANSLATION[0].row if data == TRANSLATION[0].data else data
     return Finding(
         (
@@ -150,10 +142,7 @@ def find_optimal(workspace: Workspace) -> Finding:
         ),
         values=(
             Value("A(alpha_opt,beta) above chance", above),
-            Value(
-                "counterexample: alpha at the largest beta",
-                exactly(float(example.alpha[int(np.argmax(example.beta))])),
-            ),
+            Value("counterexample: alpha at the largest beta", at_largest),
             Value("largest duality gap", exactly(gap)),
         ),
         notes=(
@@ -163,21 +152,9 @@ def find_optimal(workspace: Workspace) -> Finding:
     )
 
 
-def _linear_units(budget: str) -> list[Unit]:
-    study, sizes = _translation_study(budget), LINEAR_BUDGETS[budget]
-    return [linear_unit(seed, study, sizes) for seed in range(sizes.seeds)]
-
-
-def _translation_study(budget: str) -> StudyConfig:
-    return next(iter(studies(budget, "translation").values()))
-
-
-def _times(estimate: Estimate, factor: float) -> Estimate:
-    return Estimate(estimate.value * factor, estimate.low * factor, estimate.high * factor, estimate.n)
-
-
 Matrix = NDArray[np.floating]
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
+Find = Callable[[Workspace], Finding]
 GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
 ENGLISH = ("bad", "great", "is", "movie", "This")
 # The summed table and the probe that the paper's Figure 1 shows.
@@ -203,13 +180,13 @@ def find_figure1(workspace: Workspace) -> Finding:
     target = [ENGLISH.index("movie")]
     beta, alpha = (f([source], [target]).values for f in (lexicon.beta, lexicon.alpha))
     panels = (
-        _panel("β of the attention model", np.array(PROBE), PROBE_WORDS, great[0]),
-        _panel("1 count one pair", _count([great], GERMAN, ENGLISH), GERMAN, ENGLISH),
-        _panel("2 add the next pair", _count([great, bad], GERMAN, ENGLISH), GERMAN, ENGLISH),
-        _panel("   … and many others", summed, GERMAN, ENGLISH, digits=0),
-        _panel("3 Trans(o | i)", lexicon.table.toarray(), GERMAN, ENGLISH),
-        _panel("4 β of “movie”", beta[None], ("movie",), great[0]),
-        _panel("5 α of “movie”", alpha[None], ("movie",), great[0]),
+        matrix_panel("β of the attention model", np.array(PROBE), PROBE_WORDS, great[0]),
+        matrix_panel("1 count one pair", _count([great], GERMAN, ENGLISH), GERMAN, ENGLISH),
+        matrix_panel("2 add the next pair", _count([great, bad], GERMAN, ENGLISH), GERMAN, ENGLISH),
+        matrix_panel("   … and many others", summed, GERMAN, ENGLISH, digits=0),
+        matrix_panel("3 Trans(o | i)", lexicon.table.toarray(), GERMAN, ENGLISH),
+        matrix_panel("4 β of “movie”", beta[None], ("movie",), great[0]),
+        matrix_panel("5 α of “movie”", alpha[None], ("movie",), great[0]),
     )
     note = (
         "The paper's step 3 divides by 4 + 2 + 15 + 20 + 21 and prints .32 and α = .74; its table has 12 where the sum "
@@ -226,28 +203,27 @@ def find_figure1(workspace: Workspace) -> Finding:
 
 def find_figure4(workspace: Workspace) -> Finding:
     """Figure 4: over permutations of one set of words the count table is constant."""
-    words = "ABCD"
-    pairs = [(p, tuple(f"{w}’" for w in p)) for p in itertools.permutations(words)]
-    return _uninformative("figure4", "Figure 4: permutations of one set of words", pairs, tuple(words))
+    return _uninformative("figure4", "Figure 4: permutations of one set of words", "ABCD")
 
 
 def find_figure8(workspace: Workspace) -> Finding:
     """Figure 8: over permutations of two disjoint sets it is constant within each."""
-    pairs = [(p, tuple(f"{w}’" for w in p)) for words in ("ABCD", "EFGH") for p in itertools.permutations(words)]
-    return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", pairs, tuple("ABCDEFGH"))
+    return _uninformative("figure8", "Figure 8: permutations of two disjoint sets of words", "ABCD", "EFGH")
 
 
-def _uninformative(name: str, title: str, pairs: Pairs, words: tuple[str, ...]) -> Finding:
+def _uninformative(name: str, title: str, *sets: str) -> Finding:
+    words = "".join(sets)
+    pairs = [(p, tuple(f"{w}’" for w in p)) for each in sets for p in itertools.permutations(each)]
     outputs = tuple(f"{w}’" for w in words)
     counts = _count(pairs, words, outputs)
     sources, targets = _ids(pairs[:1], words, outputs)
     lexicon = count_table(*_ids(pairs, words, outputs)).lexicon()
     alpha = lexicon.alpha(sources, targets).values.reshape(len(pairs[0][1]), -1)
     panels = (
-        _panel("C of one pair", _count(pairs[:1], words, outputs), words, outputs),
-        _panel(f"C of all {len(pairs)}", counts, words, outputs, digits=0),
-        _panel("Trans(o | i)", lexicon.table.toarray(), words, outputs),
-        _panel("α of one pair", alpha, tuple(pairs[0][1]), tuple(pairs[0][0])),
+        matrix_panel("C of one pair", _count(pairs[:1], words, outputs), words, outputs),
+        matrix_panel(f"C of all {len(pairs)}", counts, words, outputs, digits=0),
+        matrix_panel("Trans(o | i)", lexicon.table.toarray(), words, outputs),
+        matrix_panel("α of one pair", alpha, tuple(pairs[0][1]), tuple(pairs[0][0])),
     )
     values = (Value("spread of alpha", exactly(float(np.ptp(alpha)))),)
     return Finding(figures=(Figure(name, title, panels),), values=values)
@@ -260,10 +236,10 @@ def find_figure5(workspace: Workspace) -> Finding:
     lexicon = count_table(*_ids([great, bad], words, labels)).lexicon()
     alpha = lexicon.alpha(*_ids([great], words, labels)).values
     panels = (
-        _panel("C of “great movie”", _count([great], words, labels), words, labels, digits=1),
-        _panel("C of both", _count([great, bad], words, labels), words, labels, digits=1),
-        _panel("Trans(label | word)", lexicon.table.toarray(), words, labels, digits=1),
-        _panel("α of “great movie”", alpha[None], ("positive",), great[0]),
+        matrix_panel("C of “great movie”", _count([great], words, labels), words, labels, digits=1),
+        matrix_panel("C of both", _count([great, bad], words, labels), words, labels, digits=1),
+        matrix_panel("Trans(label | word)", lexicon.table.toarray(), words, labels, digits=1),
+        matrix_panel("α of “great movie”", alpha[None], ("positive",), great[0]),
     )
     values = (Value("alpha(great)", exactly(float(alpha[0]))), Value("alpha(movie)", exactly(float(alpha[1]))))
     return Finding(
@@ -282,8 +258,3 @@ def _count(pairs: Pairs, words: Sequence[str], outputs: Sequence[str]) -> Matrix
     table: CountTable = count_table(*_ids(pairs, words, outputs), source_size=len(words), target_size=len(outputs))
     counts: Matrix = table.matrix().toarray()
     return counts
-
-
-def _panel(title: str, matrix: Matrix, rows: Sequence[str], columns: Sequence[str], digits: int = 2) -> Panel:
-    entries = tuple(tuple(float(x) for x in row) for row in matrix)
-    return Panel(title, matrix=entries, row_labels=tuple(rows), column_labels=tuple(columns), digits=digits)

@@ -26,6 +26,11 @@ class TrainingPlan:
     seeds: int
     sample: Sample = field(default_factory=Sample)
 
+    @property
+    def name(self) -> str:
+        """What its corpus is called."""
+        return self.row or self.data
+
     def scales_of(self, kind: Kind) -> tuple[float, ...]:
         """Its λ; mean pooling has none, so it is trained once.
 
@@ -73,14 +78,6 @@ class SunLuBudget:
                 return plan.jobs(self.recipe, kind, scale)
         return []
 
-    def regularised(self, coefficient: float) -> list[TrainingJob]:
-        """DP at λ = 100 with ∣VᵀW∣ in its loss."""
-        return self.first.jobs(self.recipe, "DP", LARGE, coefficient=coefficient)
-
-    def narrowed(self) -> list[TrainingJob]:
-        """AD at λ = 10, its V drawn smaller."""
-        return self.first.jobs(self.recipe, "AD", MODERATE, spread=self.narrow)
-
     def table2(self) -> list[TrainingJob]:
         """The models of Table 2."""
         return [
@@ -96,7 +93,12 @@ _ALL: tuple[Kind, ...] = (*KINDS, "mean")
 _FEW = (0.001, 1.0, 10.0, 100.0, 10_000.0)
 _TINY = Sample(train=500, validation=60, test=60, max_length=20)
 _CUT = Sample(max_length=160)
-_GENERATED: tuple[Kind, ...] = ("DP",)
+
+
+def _generated(scales: tuple[float, ...], seeds: int, sample: Sample) -> tuple[TrainingPlan, ...]:
+    """Plans for generated data with two and with three labels."""
+    return tuple(TrainingPlan(None, data, ("DP",), scales, seeds, sample) for data in ("polarity", TOPICS))
+
 
 BUDGETS = {
     "smoke": SunLuBudget(
@@ -105,10 +107,7 @@ BUDGETS = {
             TrainingPlan(None, "rotten-tomatoes", ("DP", "mean"), (MODERATE,), 2, _TINY),
             TrainingPlan(None, TOPICS, ("DP",), (MODERATE,), 2, _TINY),
         ),
-        synthetic=(
-            TrainingPlan(None, "polarity", _GENERATED, (MODERATE,), 2, _TINY),
-            TrainingPlan(None, TOPICS, _GENERATED, (MODERATE,), 2, _TINY),
-        ),
+        synthetic=_generated((MODERATE,), 2, _TINY),
         binary=("polarity", "rotten-tomatoes"),
         three=TOPICS,
         recipe=Recipe(epochs=2, batch_size=20, width=8),
@@ -122,10 +121,7 @@ BUDGETS = {
             TrainingPlan("IMDB", "imdb", ("DP", "mean"), _FEW, 3, Sample(2500, 1000, 2000, 160)),
             TrainingPlan("20News II", "20news-three", ("DP", "mean"), _FEW, 5, _CUT),
         ),
-        synthetic=(
-            TrainingPlan(None, "polarity", _GENERATED, (MODERATE, LARGE), 5),
-            TrainingPlan(None, TOPICS, _GENERATED, (MODERATE, LARGE), 5),
-        ),
+        synthetic=_generated((MODERATE, LARGE), 5, Sample()),
         binary=("sst", "imdb", "20news-sport"),
         three="20news-three",
         recipe=Recipe(patience=6),
@@ -138,10 +134,7 @@ BUDGETS = {
             TrainingPlan("IMDB", "imdb", _ALL, SCALES, 5, Sample(17_212, 4304, 4363, 400)),
             TrainingPlan("20News II", "20news-three", _ALL, SCALES, 5),
         ),
-        synthetic=(
-            TrainingPlan(None, "polarity", _GENERATED, SCALES, 5),
-            TrainingPlan(None, TOPICS, _GENERATED, SCALES, 5),
-        ),
+        synthetic=_generated(SCALES, 5, Sample()),
         binary=("sst", "imdb", "20news-sport"),
         three="20news-three",
         recipe=Recipe(),

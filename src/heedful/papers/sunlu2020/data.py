@@ -135,8 +135,3 @@ def _topics(size: int = 3000) -> Corpus:
         return Split(tuple(texts), tuple(label.tolist()))
 
     return Corpus(TOPICS, labels, split(size), split(size // 10), split(size // 10), source="generated")
-
-
-def class_names(texts: SunLuTexts) -> tuple[str, ...]:
-    """What the classes of tokens are called: positive and negative for two labels, the labels' names for more."""
-    return ("negative", "positive") if len(texts.labels) == 2 else texts.labels

@@ -6,25 +6,16 @@ expects of every class, in polarity and in attention.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from heedful.metrics.statistics import benjamini_hochberg, mean_over_seeds
-from heedful.papers.experiment import Workspace
 from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, Points, ResultTable, Row, Value, extremes
-from heedful.papers.sunlu2020.config import BUDGETS, LARGE, MODERATE, SunLuBudget
+from heedful.papers.sunlu2020.config import LARGE, MODERATE, SunLuBudget
 from heedful.papers.sunlu2020.models import TrainingJob
-from heedful.papers.sunlu2020.tables import (
-    Answers,
-    lowest_class,
-    over_seeds,
-    p_over_seeds,
-    paired,
-    per_seed,
-    read_answers,
-)
+from heedful.papers.sunlu2020.tables import Answers, lowest_class, over_seeds, p_over_seeds, paired, per_seed
 
 COLUMNS = {
     "polarity": "polarity",
@@ -56,8 +47,8 @@ Cases = Callable[[SunLuBudget], list[Case]]
 
 def figure2_cases(budget: SunLuBudget) -> list[Case]:
     """Figure 2: DP at λ = 10 on the corpora with two labels."""
-    rows = {plan.data: plan.row or plan.data for plan in budget.plans}
-    return [Case(rows[data], tuple(budget.jobs(data, "DP", MODERATE))) for data in budget.binary]
+    names = {plan.data: plan.name for plan in budget.plans}
+    return [Case(names[data], tuple(budget.jobs(data, "DP", MODERATE))) for data in budget.binary]
 
 
 def figure3_cases(budget: SunLuBudget) -> list[Case]:
@@ -73,7 +64,10 @@ def figure4_cases(budget: SunLuBudget) -> list[Case]:
     return [
         Case("AD", tuple(budget.jobs(budget.first.data, "AD", MODERATE))),
         Case("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
-        Case(f"AD, V ~ N(0, {budget.narrow:g}²)", tuple(budget.narrowed())),
+        Case(
+            f"AD, V ~ N(0, {budget.narrow:g}²)",
+            tuple(budget.first.jobs(budget.recipe, "AD", MODERATE, spread=budget.narrow)),
+        ),
     ]
 
 
@@ -92,46 +86,43 @@ def synthetic_cases(budget: SunLuBudget) -> list[Case]:
     ]
 
 
-def find_synthetic(workspace: Workspace) -> Finding:
+def find_synthetic(budget: SunLuBudget, answers: Answers) -> Finding:
     """Generated data, two and three labels (the paper's supplement has two)."""
-    finding = find_cases(workspace, "synthetic", "Generated data: polarity and attention scores", synthetic_cases)
+    title = "Generated data: polarity and attention scores"
+    finding = find_cases(budget, answers, "synthetic", title, synthetic_cases)
     moderate = [value for value in finding.values if value.name.endswith("labels, λ = 10")]
     chosen = [
         extremes(f"{kind}, λ = 10", [value for value in moderate if value.name.startswith(kind)])[0]
         for kind in ("polarity δ", "attention δ")
     ]
-    return Finding(finding.tables, finding.figures, (*finding.values, *chosen), finding.notes)
+    return replace(finding, values=(*finding.values, *chosen))
 
 
 def regulariser_cases(budget: SunLuBudget) -> list[Case]:
     """∣VᵀW∣ in the loss of DP at λ = 100 on SST, at several coefficients."""
     return [
-        Case(f"coefficient {coefficient:g}", tuple(budget.regularised(coefficient)))
-        for coefficient in budget.coefficients
+        Case(f"coefficient {c:g}", tuple(budget.first.jobs(budget.recipe, "DP", LARGE, coefficient=c)))
+        for c in budget.coefficients
     ]
 
 
-def find_regulariser(workspace: Workspace) -> Finding:
+def find_regulariser(budget: SunLuBudget, answers: Answers) -> Finding:
     """The V·W regulariser at λ = 100, at several coefficients."""
-    finding = find_cases(workspace, "regulariser", "The V·W regulariser at λ = 100", regulariser_cases)
-    cases = regulariser_cases(BUDGETS[workspace.budget])
-    without, strongest = cases[0], cases[-1]
-    answers = read_answers(workspace, (*without.jobs, *strongest.jobs))
+    finding = find_cases(budget, answers, "regulariser", "The V·W regulariser at λ = 100", regulariser_cases)
+    without, *_, strongest = regulariser_cases(budget)
     attention = [lowest_class(answers, case.jobs, "score_delta") for case in (strongest, without)]
     accuracy = [per_seed(answers, case.jobs, "test") for case in (strongest, without)]
     values = (
-        *finding.values,
         Value("attention δ, strongest", mean_over_seeds(attention[0])),
         Value("attention δ, strongest less none", paired(*attention)),
         Value("accuracy, strongest less none", paired(*accuracy)),
     )
-    return Finding(finding.tables, finding.figures, values, finding.notes)
+    return replace(finding, values=(*finding.values, *values))
 
 
-def find_cases(workspace: Workspace, name: str, title: str, cases_of: Cases) -> Finding:
+def find_cases(budget: SunLuBudget, answers: Answers, name: str, title: str, cases_of: Cases) -> Finding:
     """Tables, scatter and values of some cases: `polarity δ, …` and `attention δ, …` are of the lower class."""
-    cases = cases_of(BUDGETS[workspace.budget])
-    answers = read_answers(workspace, [job for case in cases for job in case.jobs])
+    cases = cases_of(budget)
     values: dict[str, list[Value]] = {"polarity δ": [], "attention δ": [], "accuracy": []}
     for case in cases:
         for kind, key in (("polarity δ", "polarity_delta"), ("attention δ", "score_delta")):
@@ -140,7 +131,8 @@ def find_cases(workspace: Workspace, name: str, title: str, cases_of: Cases) -> 
         values["accuracy"].append(Value(f"accuracy, {case.name}", over_seeds(answers, case.jobs, "test")))
     worst = tuple(extremes(kind, values[kind])[0] for kind in ("polarity δ", "attention δ"))
     tables = (_effects(f"{title}: effects", cases, answers), _models(cases, answers))
-    figure = Figure(name, title, _scatter(cases, answers), _caption(cases))
+    caption = f"Seed {cases[0].jobs[0].seed}; at most 300 tokens of each class, drawn at random."
+    figure = Figure(name, title, _scatter(cases, answers), caption)
     return Finding(tables, (figure,), (*(v for each in values.values() for v in each), *worst), (NOTE,))
 
 
@@ -209,10 +201,6 @@ def _points(tokens: Mapping[str, Mapping[str, Sequence[Any]]], key: str) -> tupl
     return tuple(clouds)
 
 
-def _caption(cases: Sequence[Case]) -> str:
-    return f"Seed {cases[0].jobs[0].seed}; at most 300 tokens of each class, drawn at random."
-
-
 NUMBERS = ("minimum", "first quartile", "median", "third quartile", "maximum", "mean")
 KINDS = {"alpha": "α", "relative": "n·α"}
 
@@ -222,10 +210,9 @@ def figure5_jobs(budget: SunLuBudget) -> list[TrainingJob]:
     return budget.first.jobs(budget.recipe, "DP", MODERATE)
 
 
-def find_figure5(workspace: Workspace) -> Finding:
+def find_figure5(budget: SunLuBudget, answers: Answers) -> Finding:
     """Figure 5: average weights on the test texts, DP at λ = 10 on SST: plain, as the paper has them, and n·α."""
-    jobs = figure5_jobs(BUDGETS[workspace.budget])
-    answers = read_answers(workspace, jobs)
+    jobs = figure5_jobs(budget)
     rows = [
         Row(name, _five(answers, jobs, name, kind), heading)
         for kind, heading in KINDS.items()
@@ -254,12 +241,10 @@ def find_figure5(workspace: Workspace) -> Finding:
     return Finding((table,), (Figure("figure5", "Figure 5: average weights", panels, caption),), values)
 
 
-def find_weights(workspace: Workspace) -> Finding:
+def find_weights(budget: SunLuBudget, answers: Answers) -> Finding:
     """Average weights of each class over the neutral tokens, on every corpus and at every λ that DP is trained with."""
-    cases = _weight_cases(BUDGETS[workspace.budget])
-    answers = read_answers(workspace, weight_jobs(BUDGETS[workspace.budget]))
     rows, values = [], []
-    for corpus, scale, jobs in cases:
+    for corpus, scale, jobs in _weight_cases(budget):
         for name in answers[jobs[0]]["classes"]:
             deltas = [over_seeds(answers, jobs, "classes", name, f"{kind}_delta") for kind in KINDS]
             rows.append(Row(f"λ = {scale:g}, {name}", tuple(Cell(e, digits=2) for e in deltas), corpus))
@@ -280,7 +265,7 @@ def weight_jobs(budget: SunLuBudget) -> list[TrainingJob]:
 
 def _weight_cases(budget: SunLuBudget) -> list[tuple[str, float, tuple[TrainingJob, ...]]]:
     return [
-        (plan.row or plan.data, scale, tuple(plan.jobs(budget.recipe, "DP", scale)))
+        (plan.name, scale, tuple(plan.jobs(budget.recipe, "DP", scale)))
         for plan in budget.plans
         if "DP" in plan.kinds
         for scale in plan.scales

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
 
 from heedful.data.batching import evaluation_batches
@@ -24,7 +23,7 @@ from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll
-from heedful.papers.experiment import Needs, Unit, Workspace
+from heedful.papers.experiment import Answer, Unit
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, read_texts
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, train_epochs
@@ -141,32 +140,21 @@ def autograd_difference(model: AttentionClassifier, split: EncodedSplit) -> floa
         (moved.polarity, -(of_e @ now.output) - e @ of_W),
         (moved.score, (-(of_e @ now.context) - e @ of_V) / now.scale),
     )
-    return max(_off(one, other) for one, other in pairs)
-
-
-def _off(ours: Float[np.ndarray, "..."], theirs: Float[np.ndarray, "..."]) -> float:
-    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+    return max(float(np.abs(one - other).max() / np.abs(other).max()) for one, other in pairs)
 
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
 
 
-def terms_needs(budget: str) -> Needs:
-    """What `find_terms` reads."""
-    return Needs(units=tuple(unit for units in _units_by_scale(budget).values() for unit in units))
-
-
-def _units_by_scale(budget: str) -> dict[float, list[Unit]]:
+def flow_units(budget: str) -> dict[float, list[Unit]]:
+    """The training runs at each λ."""
     sizes = BUDGETS[budget]
     return {scale: [flow_unit(scale, seed, sizes) for seed in range(sizes.seeds)] for scale in sizes.scales}
 
 
-def find_terms(workspace: Workspace) -> Finding:
+def find_terms(budget: str, runs: Mapping[float, Sequence[Answer]]) -> Finding:
     """The terms through training, class by class, at each λ; and that they are exact."""
-    runs = {
-        scale: list(workspace.answers(units).values()) for scale, units in _units_by_scale(workspace.budget).items()
-    }
     off = max(value for each in runs.values() for run in each for value in run["off"])
     values = [Value("largest difference from autograd", exactly(off))]
     rows, figures = [], []
@@ -186,10 +174,15 @@ def find_terms(workspace: Workspace) -> Finding:
     table = ResultTable(
         "Terms, times the number of texts", TERMS, tuple(rows), "Means over tokens of a class, then over seeds."
     )
-    return Finding((table,), tuple(figures), tuple(values), (_note(runs, off),))
+    ends = {scale: ", ".join(f"{run['dot'][-1]:.1f}" for run in each) for scale, each in runs.items()}
+    note = (
+        f"VᵀW at the end, by seed: {'; '.join(f'λ = {scale:g}: {each}' for scale, each in ends.items())}. The closed "
+        f"form differs from autograd of the model in float64 by at most {off:.1g} of the largest entry."
+    )
+    return Finding((table,), tuple(figures), tuple(values), (note,))
 
 
-def _over(runs: Sequence[Mapping[str, Any]], name: str, side: str) -> list[Estimate]:
+def _over(runs: Sequence[Answer], name: str, side: str) -> list[Estimate]:
     """One term, or score, of one side at every step, times the number of texts where it is a term; over seeds."""
     curves = []
     for run in runs:
@@ -220,12 +213,3 @@ def _figure(scale: float, steps: Sequence[int], seen: Mapping[str, Mapping[str, 
     ]
     title = f"What moves the scores, λ = {scale:g}"
     return Figure(f"terms-{scale:g}", title, tuple(panels), "Means over tokens and seeds, 95 % intervals over seeds.")
-
-
-def _note(runs: Mapping[float, Sequence[Mapping[str, Any]]], off: float) -> str:
-    ends = {scale: ", ".join(f"{run['dot'][-1]:.1f}" for run in each) for scale, each in runs.items()}
-    dots = "; ".join(f"λ = {scale:g}: {each}" for scale, each in ends.items())
-    return (
-        f"VᵀW at the end, by seed: {dots}. The closed form differs from autograd of the model in float64 by at most "
-        f"{off:.1g} of the largest entry."
-    )

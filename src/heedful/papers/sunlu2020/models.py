@@ -23,7 +23,7 @@ from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict
 from heedful.models.training import train
 from heedful.papers.experiment import Unit
-from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, class_names, read_texts
+from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, read_texts
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
 from heedful.studies.token_table import WordMeans, alone, over_occurrences, towards
@@ -34,13 +34,7 @@ Numbers = NDArray[np.float64]
 
 
 Kind = Literal["DP", "DP-L", "DP-A", "AD", "mean"]
-_ENCODERS: dict[Kind, EncoderName] = {
-    "DP": "embedding",
-    "DP-L": "lstm",
-    "DP-A": "affine",
-    "AD": "embedding",
-    "mean": "embedding",
-}
+_ENCODERS: dict[Kind, EncoderName] = {"DP-L": "lstm", "DP-A": "affine"}  # the others attend to word vectors
 DECAYED: tuple[Kind, ...] = ("DP-L", "DP-A", "AD")
 
 
@@ -117,7 +111,7 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     width = job.recipe.width
     config = ModelConfig(
         embedding=width,
-        encoder=_ENCODERS[job.kind],
+        encoder=_ENCODERS.get(job.kind, "embedding"),
         hidden=width,
         scorer="additive" if job.kind == "AD" else "dot",
         scorer_hidden=width,
@@ -129,15 +123,10 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     )
     mode: AttentionMode = "uniform" if job.kind == "mean" else "learned"
     model = AttentionClassifier(config, len(texts.vocabulary), len(texts.labels), mode)
-    nn.init.normal_(_context(model), std=job.spread)
+    assert isinstance(model.scorer, AdditiveScorer | DotScorer)
+    V = model.scorer.out if isinstance(model.scorer, AdditiveScorer) else model.scorer.context
+    nn.init.normal_(V.weight, std=job.spread)
     return model
-
-
-def _context(model: AttentionClassifier) -> Tensor:
-    """V."""
-    scorer = model.scorer
-    assert isinstance(scorer, AdditiveScorer | DotScorer)
-    return scorer.out.weight if isinstance(scorer, AdditiveScorer) else scorer.context.weight
 
 
 def train_epochs(
@@ -150,7 +139,6 @@ def train_epochs(
 ) -> None:
     """Train by Adagrad. `at_epoch(epoch, loss)` returns true to end training; `at_step` is called at `steps_too`."""
     recipe = job.recipe
-    device = next(model.parameters()).device
     per_epoch = math.ceil(len(texts.train) / recipe.batch_size)
     ends = range(per_epoch, recipe.epochs * per_epoch + 1, per_epoch)
     config = TrainConfig(
@@ -167,18 +155,15 @@ def train_epochs(
             at_step(step)
         return step in ends and at_epoch(step // per_epoch, loss)
 
-    train(model, training_batches(texts.train, recipe.batch_size, job.seed, device=device), config, at_evaluation)
+    batches = training_batches(texts.train, recipe.batch_size, job.seed, device=model.output.weight.device)
+    train(model, batches, config, at_evaluation)
 
 
 @torch.no_grad()
 def accuracy(model: AttentionClassifier, split: EncodedSplit) -> float:
     """Share of texts whose label is predicted."""
-    device = next(model.parameters()).device
-    right = sum(
-        int((predict(model(batch.tokens, batch.mask).logits) == batch.labels).sum())
-        for batch in evaluation_batches(split, max_tokens=65536, device=device)
-    )
-    return right / len(split)
+    batches = evaluation_batches(split, max_tokens=65536, device=model.output.weight.device)
+    return sum(int((predict(model(b.tokens, b.mask).logits) == b.labels).sum()) for b in batches) / len(split)
 
 
 def _dot(model: AttentionClassifier) -> float | None:
@@ -201,7 +186,7 @@ def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
     """Scores and weights of the tokens, as JSON: `classes`, `neutral`, `weights` and a sample of `tokens`."""
     scores = token_scores(model, texts)
     seen = over_occurrences(model, texts.test, len(texts.vocabulary))
-    names = class_names(texts)
+    names = ("negative", "positive") if len(texts.labels) == 2 else texts.labels
     neutral = texts.token_class == NEUTRAL_CLASS
     frequent = neutral & (texts.frequency > COUNT)
     classes = {}

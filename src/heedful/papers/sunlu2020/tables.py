@@ -1,6 +1,6 @@
 """Tables 1 and 2 of sunlu2020: the data, and how well each model does at each λ, beside the published numbers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,161 +11,124 @@ from heedful.data.corpus import Split
 from heedful.data.vocabulary import tokenise
 from heedful.execution.worker import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Needs, Unit, Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
-from heedful.papers.published import published_accuracies, published_sizes
+from heedful.papers.experiment import Answer, Unit
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, extremes
+from heedful.papers.published import published_lines
 from heedful.papers.sunlu2020.config import BUDGETS, HUGE, KINDS, MODERATE, SMALL, SunLuBudget, TrainingPlan
 from heedful.papers.sunlu2020.data import open_corpus, with_test_split
 from heedful.papers.sunlu2020.models import Kind, TrainingJob
 
-Answers = Mapping[TrainingJob, Mapping[str, Any]]
+Answers = Mapping[TrainingJob, Answer]  # what was measured on each model
+Accuracies = dict[tuple[str, Kind, float], list[float]]  # of every seed, by corpus, model and λ
 NAMES = {"train": "train", "validation": "dev", "test": "test"}
-MEAN = "mean pooling"
 
 
-def job_needs(jobs: Iterable[TrainingJob]) -> Needs:
-    """What `read_answers` reads."""
-    return Needs(units=tuple(job.unit for job in dict.fromkeys(jobs)))
-
-
-def read_answers(workspace: Workspace, jobs: Iterable[TrainingJob]) -> Answers:
-    """What was measured on each model."""
-    return {job: workspace.answers([job.unit])[job.unit.name] for job in dict.fromkeys(jobs)}
-
-
-def find_accuracies(workspace: Workspace) -> Finding:
+def find_accuracies(budget: SunLuBudget, answers: Answers) -> Finding:
     """Table 2: test accuracy at the best dev epoch, every model at every λ, and what mean pooling does."""
-    budget = BUDGETS[workspace.budget]
-    answers = read_answers(workspace, budget.table2())
-    rows, values = [], []
-    for plan in _corpora(budget):
-        rows += _rows(budget, plan, answers)
-        values += _values(budget, plan, answers)
-    lost = [value.estimate for value in values if value.name.startswith("lost at small λ, DP, ")]
+    reached: Accuracies = {}
+    for plan in budget.plans:
+        for kind in plan.kinds:
+            for scale in plan.scales_of(kind):
+                accuracies = per_seed(answers, plan.jobs(budget.recipe, kind, scale), "test")
+                reached.setdefault((plan.data, kind, scale), accuracies)
+    first_plans = {plan.data: plan for plan in reversed(budget.plans) if len(plan.scales) > 1}
+    rows, values, panels = [], [], []
+    for plan in reversed(first_plans.values()):
+        rows += _rows(plan, reached)
+        values += _values(plan, reached)
+        panels.append(_panel(plan, reached))
+    lost = [value for value in values if value.name.startswith("lost at small λ, DP, ")]
     first = budget.first.data
     values += [
-        Value("lost at small λ, DP, lowest", min(lost, key=lambda e: e.value)),
-        *(Value(f"lost at small λ, {kind}", _lost(budget, first, kind, answers)) for kind in KINDS),
-        Value("large λ less mean pooling, DP", _from_mean(budget, first, answers)),
+        extremes("lost at small λ, DP", lost)[0],
+        *(Value(f"lost at small λ, {kind}", _lost(reached, first, kind)) for kind in KINDS),
+        Value("large λ less mean pooling, DP", _from_mean(reached, first)),
     ]
-    table = ResultTable(
-        "Table 2: test accuracy", KINDS, tuple(rows), "One line of DP's has uniform weights in place of α."
-    )
-    return Finding((table,), (_figure(budget, answers),), tuple(values), (_note(budget),))
+    caption = "One line of DP's has uniform weights in place of α."
+    table = ResultTable("Table 2: test accuracy", KINDS, tuple(rows), caption)
+    caption = "Means over seeds with 95 % intervals; the dotted line is mean pooling."
+    figure = Figure("table2", "Table 2 as curves: accuracy against the scale λ", tuple(panels), caption)
+    plans = [plan for plan in budget.plans if len(plan.scales) > 1]
+    seeds = ", ".join(f"{plan.data} {plan.seeds} ({', '.join(plan.kinds)})" for plan in plans)
+    note = f"Seeds: {seeds}. Intervals are over seeds; the paper has one run of each."
+    return Finding((table,), (figure,), tuple(values), (note,))
 
 
-def _corpora(budget: SunLuBudget) -> list[TrainingPlan]:
-    """The first plan of every corpus that has several λ."""
-    first = {plan.data: plan for plan in reversed(budget.plans) if len(plan.scales) > 1}
-    return list(first.values())[::-1]
-
-
-def _rows(budget: SunLuBudget, plan: TrainingPlan, answers: Answers) -> list[Row]:
-    group = plan.row or plan.data
+def _rows(plan: TrainingPlan, reached: Accuracies) -> list[Row]:
+    printed = {
+        (line["model"], float(line["lambda"])): float(line["value"])
+        for line in published_lines("sunlu2020", "2")
+        if line["dataset"] == plan.row
+    }
     rows = []
     for scale in plan.scales:
-        cells = []
-        for kind in KINDS:
-            printed = published_accuracies().get((plan.row or "", kind, scale))
-            jobs = budget.jobs(plan.data, kind, scale)
-            cells.append(Cell(over_seeds(answers, jobs, "test") if jobs else None, printed, "%"))
-        rows.append(Row(f"λ = {scale:g}", tuple(cells), group))
-    pooled = budget.jobs(plan.data, "mean", 1.0)
-    if pooled:
-        cells = [Cell(over_seeds(answers, pooled, "test"), unit="%")]
-        rows.append(Row(MEAN, (*cells, *[Cell(text="")] * (len(KINDS) - 1)), group))
+        seen = {kind: reached.get((plan.data, kind, scale)) for kind in KINDS}
+        cells = [Cell(mean_over_seeds(s) if s else None, printed.get((kind, scale)), "%") for kind, s in seen.items()]
+        rows.append(Row(f"λ = {scale:g}", tuple(cells), plan.name))
+    if pooled := reached.get((plan.data, "mean", 1.0)):
+        cell = Cell(mean_over_seeds(pooled), unit="%")
+        rows.append(Row("mean pooling", (cell, *[Cell(text="")] * (len(KINDS) - 1)), plan.name))
     return rows
 
 
-def _values(budget: SunLuBudget, plan: TrainingPlan, answers: Answers) -> list[Value]:
+def _values(plan: TrainingPlan, reached: Accuracies) -> list[Value]:
     values = []
     for kind in KINDS:
         for scale in plan.scales:
-            jobs = budget.jobs(plan.data, kind, scale)
-            if jobs:
-                name = f"accuracy, {kind}, λ = {scale:g}, {plan.data}"
-                values.append(Value(name, over_seeds(answers, jobs, "test")))
-        if budget.jobs(plan.data, kind, SMALL):
-            values.append(Value(f"lost at small λ, {kind}, {plan.data}", _lost(budget, plan.data, kind, answers)))
-    values.append(Value(f"large λ less mean pooling, DP, {plan.data}", _from_mean(budget, plan.data, answers)))
-    return values
+            if seen := reached.get((plan.data, kind, scale)):
+                values.append(Value(f"accuracy, {kind}, λ = {scale:g}, {plan.data}", mean_over_seeds(seen)))
+        if (plan.data, kind, SMALL) in reached:
+            values.append(Value(f"lost at small λ, {kind}, {plan.data}", _lost(reached, plan.data, kind)))
+    return [*values, Value(f"large λ less mean pooling, DP, {plan.data}", _from_mean(reached, plan.data))]
 
 
-def _lost(budget: SunLuBudget, data: str, kind: Kind, answers: Answers) -> Estimate:
+def _lost(reached: Accuracies, data: str, kind: Kind) -> Estimate:
     """Accuracy at λ = 10 less that at λ = 0.001, seed by seed."""
-    return _difference(answers, budget.jobs(data, kind, MODERATE), budget.jobs(data, kind, SMALL))
+    return paired(reached[data, kind, MODERATE], reached[data, kind, SMALL])
 
 
-def _from_mean(budget: SunLuBudget, data: str, answers: Answers) -> Estimate:
+def _from_mean(reached: Accuracies, data: str) -> Estimate:
     """Accuracy of DP at λ = 10,000 less that of mean pooling, seed by seed."""
-    return _difference(answers, budget.jobs(data, "DP", HUGE), budget.jobs(data, "mean", 1.0))
+    return paired(reached[data, "DP", HUGE], reached[data, "mean", 1.0])
 
 
-def _difference(answers: Answers, above: list[TrainingJob], below: list[TrainingJob]) -> Estimate:
-    return paired(per_seed(answers, above, "test"), per_seed(answers, below, "test"))
-
-
-def _figure(budget: SunLuBudget, answers: Answers) -> Figure:
-    panels = []
-    for plan in _corpora(budget):
-        lines = []
-        for kind in KINDS:
-            known = [(scale, jobs) for scale in plan.scales if (jobs := budget.jobs(plan.data, kind, scale))]
-            if known:
-                scales, seen = zip(*((scale, over_seeds(answers, jobs, "test")) for scale, jobs in known), strict=True)
-                lines.append(curve(kind, scales, seen))
-        pooled = over_seeds(answers, budget.jobs(plan.data, "mean", 1.0), "test").value
-        panels.append(
-            Panel(
-                plan.row or plan.data,
-                tuple(lines),
-                x_label="λ",
-                y_label="test accuracy",
-                x_log=True,
-                y_percent=True,
-                reference=pooled,
-            )
-        )
-    caption = "Means over seeds with 95 % intervals; the dotted line is mean pooling."
-    return Figure("table2", "Table 2 as curves: accuracy against the scale λ", tuple(panels), caption)
-
-
-def _note(budget: SunLuBudget) -> str:
-    seeds = ", ".join(
-        f"{plan.data} {plan.seeds} ({', '.join(plan.kinds)})" for plan in budget.plans if len(plan.scales) > 1
+def _panel(plan: TrainingPlan, reached: Accuracies) -> Panel:
+    lines = []
+    for kind in KINDS:
+        scales = [scale for scale in plan.scales if (plan.data, kind, scale) in reached]
+        if scales:
+            lines.append(curve(kind, scales, [mean_over_seeds(reached[plan.data, kind, scale]) for scale in scales]))
+    return Panel(
+        plan.name,
+        tuple(lines),
+        x_label="λ",
+        y_label="test accuracy",
+        x_log=True,
+        y_percent=True,
+        reference=mean_over_seeds(reached[plan.data, "mean", 1.0]).value,
     )
-    return f"Seeds: {seeds}. Intervals are over seeds; the paper has one run of each."
 
 
-def _number(text: str | None) -> float | None:
-    return None if text is None else float(text)
+def statistics_units(budget: str) -> dict[str, list[Unit]]:
+    """The numbers of Table 1, by corpus."""
+    plans = (*BUDGETS[budget].plans, *BUDGETS[budget].synthetic)
+    return {p.data: [Unit(f"statistics-{p.data}", f"{__name__}:statistics", {"data": p.data})] for p in plans}
 
 
-def corpus_names(budget: SunLuBudget) -> list[str]:
-    """All corpora of a budget."""
-    return list(dict.fromkeys(plan.data for plan in (*budget.plans, *budget.synthetic)))
-
-
-def statistics_needs(budget: str) -> Needs:
-    """What Table 1 reads."""
-    return Needs(units=tuple(statistics_unit(data) for data in corpus_names(BUDGETS[budget])))
-
-
-def find_statistics(workspace: Workspace) -> Finding:
+def find_statistics(budget: str, answers: Mapping[str, Sequence[Answer]]) -> Finding:
     """Table 1: average length, vocabulary, and how many texts of each label every split has; nothing is cut."""
-    budget = BUDGETS[workspace.budget]
     rows = []
-    for data in corpus_names(budget):
-        row = next((plan.row for plan in budget.plans if plan.data == data), None)
-        unit = statistics_unit(data)
-        ours = workspace.answers([unit])[unit.name]
-        printed = {quantity: value for (name, quantity), value in published_sizes().items() if name == row}
+    for data, (ours,) in answers.items():
+        row = next((plan.row for plan in BUDGETS[budget].plans if plan.data == data), None)
+        lines = published_lines("sunlu2020", "1")
+        printed = {line["quantity"]: line["value"] for line in lines if line["dataset"] == row}
+        sizes = {"average length": ours["average_length"], "vocabulary size": ours["vocabulary"]}
         cells = [
-            Cell(exactly(ours["average_length"]), _number(printed.get("average length")), digits=0),
-            Cell(exactly(float(ours["vocabulary"])), _number(printed.get("vocabulary size")), digits=0),
+            Cell(exactly(float(size)), float(printed[name]) if name in printed else None, digits=0)
+            for name, size in sizes.items()
         ]
-        for split, sizes in ours["sizes"].items():
-            cells.append(Cell(text=f"{sizes} · {printed[split]}" if split in printed else sizes))
+        for split, counts in ours["sizes"].items():
+            cells.append(Cell(text=f"{counts} · {printed[split]}" if split in printed else counts))
         rows.append(Row(row or data, tuple(cells)))
     columns = ("average length", "vocabulary of all splits", *NAMES.values())
     notes = (
@@ -174,11 +137,6 @@ def find_statistics(workspace: Workspace) -> Finding:
         "20 Newsgroups are divided anew, by-date splits pooled, in the paper's proportions.",
     )
     return Finding((ResultTable("Table 1: the data", columns, tuple(rows)),), notes=notes)
-
-
-def statistics_unit(data: str) -> Unit:
-    """The numbers of Table 1 for one corpus."""
-    return Unit(f"statistics-{data}", f"{__name__}:statistics", {"data": data})
 
 
 def statistics(data: str, *, device: torch.device | None = None, report: OnEvent | None = None) -> dict[str, Any]:
