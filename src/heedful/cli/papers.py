@@ -1,15 +1,13 @@
 """`heedful reproduce` and `heedful claims`."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import typer
 
 from heedful.cli.options import AsJson, Budget, Device, Results, completing, number, print_json
 from heedful.config import BUDGETS
-
-if TYPE_CHECKING:
-    from heedful.papers.results import Result
 
 
 def _papers(incomplete: str) -> list[str]:
@@ -59,25 +57,22 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of a paper beside the published ones; without a table, list them."""
     if check:
-        _check(results)
-        return
+        return _check(results)
     if paper is None or not names:
-        _list(paper, budget, results)
-        return
+        return _list(paper, budget, results)
     from heedful import api
+    from heedful.reports.terminal import print_paper_result
+    from heedful.storage.atomic_files import without_nan
 
     made = api.reproduce(paper, *names, budget=budget, results=results, work=work, docs=docs, **settings)
     if as_json:
-        from dataclasses import asdict
-
-        from heedful.storage.atomic_files import without_nan
-
-        print_json([without_nan(asdict(result)) for result in made])
-        return
-    _print(made)
+        return print_json([without_nan(asdict(result)) for result in made])
+    for result in made:
+        print_paper_result(result)
     typer.echo(work / paper / budget / "report.html")
     if docs is not None:
         typer.echo(docs / "papers" / f"{paper}.md")
+    return None
 
 
 def claims(
@@ -94,14 +89,12 @@ def claims(
 ) -> None:
     """List every claim of the papers with what was measured here and the verdict."""
     from heedful import api
+    from heedful.reports.terminal import print_claims
 
     entries = api.claims(budget, results=results)
     if as_json:
-        print_json([entry.to_dict() for entry in entries])
-        return
-    from heedful.reports.terminal import print_claims
-
-    print_claims(entries)
+        return print_json([entry.to_dict() for entry in entries])
+    return print_claims(entries)
 
 
 def _list(paper: str | None, budget: str, results: Path) -> None:
@@ -127,10 +120,3 @@ def _check(results: Path) -> None:
     if stale:
         raise typer.Exit(1)
     typer.echo("every stored result is up to date")
-
-
-def _print(made: "list[Result]") -> None:
-    from heedful.reports.terminal import print_result
-
-    for result in made:
-        print_result(result)
