@@ -1,7 +1,7 @@
 """`heedful report`, `tokens`, `runs` and `query`: the commands that read finished runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,6 @@ def tokens(
     as_json: AsJson = False,
 ) -> None:
     """List the words of a trained model with their association, polarity and attention."""
-    from heedful.reports.terminal import print_tokens
     from heedful.studies.token_table import RULES, select, token_table
 
     if out is not None and out.suffix not in (".csv", ".parquet"):
@@ -73,7 +72,7 @@ def tokens(
     if as_json:
         print_json({"run": str(run), "rules": RULES, "tokens": table.to_dicts()})
     elif out is None:
-        print_tokens(selected.head(top or SHOWN), len(selected), RULES)
+        _print_tokens(selected.head(top or SHOWN), len(selected), RULES)
 
 
 def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
@@ -89,6 +88,32 @@ def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
     formula = word.str.contains(r"^[=+\-@\t]")
     safe = table.with_columns(pl.when(formula).then("'" + word).otherwise(word).alias("token"))
     write_atomically(out, lambda path: safe.write_csv(path, float_precision=6))
+
+
+def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
+    for name in columns:
+        numeric = table[name].dtype.is_numeric()
+        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+    for row in table.select(columns).iter_rows():
+        shown.add_row(*(Text(_cell(value)) for value in row))
+    console.print(shown)
+    console.print(f"{len(table):,} of {total:,} words", highlight=False)
+    for name, rule in rules.items():
+        if name in table["suspicious"]:
+            console.print(f"{name}: {rule}", highlight=False)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def runs(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:

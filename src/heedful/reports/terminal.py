@@ -1,6 +1,6 @@
 """Results of all commands in a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,6 @@ from heedful.storage.serialization import to_toml
 from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
-    import polars as pl
-
     from heedful.audits.result import AuditResult
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
@@ -294,28 +292,6 @@ def print_answer(answer: "Answer") -> None:
     rest = f", of which {MOST} are shown; --format csv has all" if answer.table.num_rows > MOST else ""
     count = f"{answer.table.num_rows:,} row{'' if answer.table.num_rows == 1 else 's'}"
     console.print(f"{count}{rest}", highlight=False)
-
-
-def print_tokens(words: "pl.DataFrame", total: int, rules: Mapping[str, str]) -> None:
-    """The words of a model, how many there are, and the rules that marked some of them."""
-    console, table = Console(), _table()
-    columns = [name for name in words.columns if words[name].null_count() < len(words) or name == "suspicious"]
-    for name in columns:
-        numeric = words[name].dtype.is_numeric()
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
-    for row in words.select(columns).iter_rows():
-        table.add_row(*(Text(_token_cell(value)) for value in row))
-    console.print(table)
-    console.print(f"{len(words):,} of {total:,} words", highlight=False)
-    for name, rule in rules.items():
-        if name in words["suspicious"]:
-            console.print(f"{name}: {rule}", highlight=False)
-
-
-def _token_cell(value: str | float | int | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
 
 
 def print_sweep(result: "SweepResult", report: Path) -> None:
