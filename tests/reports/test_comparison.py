@@ -103,7 +103,7 @@ def test_the_same_examples_as_every_model_saw_them(studies):
 def test_a_model_is_shown_at_its_last_step_before(studies):
     ((model, _), _) = page_data(studies).models
     shorter = replace(model, steps=(4, 8))
-    assert comparison._model(shorter, [0, 4, 6, 8, 12])["places"] == [0, 0, 0, 1, 1]
+    assert comparison.last_before(shorter.steps, [0, 4, 6, 8, 12]) == [0, 0, 0, 1, 1]
 
 
 def test_other_texts_are_not_set_side_by_side(runs, monkeypatch):

@@ -7,6 +7,7 @@ heads and examples, and saves files. A Content-Security-Policy lets nothing else
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def render_audit(result: AuditResult, command: str = "") -> str:
     scores = Scores(result)
     return fill(
         "audit.html.j2",
-        _payload(result),
+        without_nan(_payload(result)),
         style=shaded_style(),
         script=assets("draw.js", "audit.js"),
         result=result,
@@ -81,17 +82,14 @@ def render_audit(result: AuditResult, command: str = "") -> str:
 
 def _payload(result: AuditResult) -> dict[str, Any]:
     """Every score, every comparison, and the weights of the examples."""
-    content: dict[str, Any] = without_nan(
-        {
-            "name": f"{result.model} {result.data}".strip()[:80],
-            "steps": STEPS,
-            "even": EVEN,
-            "scores": [score_row(score) for score in result.scores],
-            "contrasts": [_contrast_row(contrast) for contrast in result.contrasts],
-            "examples": [_example_numbers(example) for example in result.examples],
-        }
-    )
-    return content
+    return {
+        "name": f"{result.model} {result.data}".strip()[:80],
+        "steps": STEPS,
+        "even": EVEN,
+        "scores": [score_row(score) for score in result.scores],
+        "contrasts": [_contrast_row(contrast) for contrast in result.contrasts],
+        "examples": [_example_numbers(example) for example in result.examples],
+    }
 
 
 def _contrast_row(contrast: Contrast) -> dict[str, Any]:
@@ -217,10 +215,6 @@ class Scores:
         """One quantity of anything."""
         return lambda of: self.score(quantity, of, against)
 
-    def under(self, quantity: str, change: str) -> Column:
-        """One quantity under a change of attention, wherever that is made."""
-        return lambda where: self.score(quantity, change, where)
-
 
 def is_map(name: str) -> bool:
     """Whether a name is of attention, not of an importance or an order.
@@ -285,17 +279,13 @@ def order_section(scores: Scores, *quantities: str, maps: Sequence[str] = ()) ->
 def movement_section(scores: Scores, layers: int) -> Section:
     """Predictions under permuted and under uniform attention, in all layers at once and in each alone."""
     places = [EVERYWHERE, *(layer_name(layer) for layer in range(layers))]
-    tvd, flip = ([scores.under(quantity, change) for change in ("permuted", "uniform")] for quantity in ("tvd", "flip"))
+    changes = ("permuted", "uniform")
+    tvd, flip = ([partial(scores.score, quantity, change) for change in changes] for quantity in ("tvd", "flip"))
     pictures = (
         *_pictures("moved", {"Total variation of predictions": _pairs(scores, places, *tvd)}),
         *_pictures("flipped", {"Share of predictions that change": _pairs(scores, places, *flip)}, shares=True),
     )
-    titles = (
-        "permuted: total variation",
-        "uniform: total variation",
-        "permuted: predictions changed",
-        "uniform: predictions changed",
-    )
+    titles = [f"{change}: {what}" for what in ("total variation", "predictions changed") for change in changes]
     return Section(pictures, _tables(places, {"Attention changed in": dict(zip(titles, tvd + flip, strict=True))}))
 
 

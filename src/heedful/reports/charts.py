@@ -5,7 +5,7 @@ show several side by side.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -183,7 +183,11 @@ def shade_css() -> str:
     >>> shade_css().splitlines()[1]
     '.a0 { background: #ffffff; color: #000; }'
     """
-    return "\n".join(line for media, ramps in _RAMPS.items() for line in _rules(media, ramps)) + "\n"
+    sheets = []
+    for media, ramps in _RAMPS.items():
+        rules = [f".{k} {{ background: {ground}; color: {ink}; }}\n" for k, (ground, ink) in _colours(ramps).items()]
+        sheets.append(f"@media {media} {{\n{''.join(rules)}}}\n")
+    return "".join(sheets)
 
 
 def shade(value: float, largest: float, ramp: str = "a") -> str:
@@ -220,22 +224,17 @@ def shade_colours() -> dict[str, tuple[str, str]]:
     >>> shade_colours()["p10"]
     ('#11497f', '#fff')
     """
-    return dict(_colours(_RAMPS["all"]))
+    return _colours(_RAMPS["all"])
 
 
-def _rules(media: str, ramps: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    yield f"@media {media} {{"
-    for name, (ground, ink) in _colours(ramps):
-        yield f".{name} {{ background: {ground}; color: {ink}; }}"
-    yield "}"
-
-
-def _colours(ramps: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _colours(ramps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, str]]:
+    colours = {}
     for name, stops in ramps.items():
         for step in range(STEPS + 1):
             ground = _mixed(stops, step / STEPS)
             ink = "#000" if contrast(ground, "#000000") > contrast(ground, "#ffffff") else "#fff"
-            yield f"{name}{step}", (ground, ink)
+            colours[f"{name}{step}"] = ground, ink
+    return colours
 
 
 def _mixed(stops: tuple[str, ...], amount: float) -> str:

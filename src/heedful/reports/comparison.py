@@ -13,7 +13,7 @@ from heedful.metrics.statistics import Estimate
 from heedful.reports import followed_page, study_page
 from heedful.reports.followed_page import FollowedRun, embedded_texts
 from heedful.reports.html import NONE, Arrays, Payload, fill_training_page, with_interval
-from heedful.studies.page_data import PageModel, StudyPageData, comparison_page_data
+from heedful.studies.page_data import StudyPageData, comparison_page_data
 from heedful.studies.result import Question, StudyResult, Verdict
 from heedful.studies.run_directory import RunDirectory
 
@@ -129,17 +129,14 @@ class ComparedStudy:
 
     def summary(self) -> RunSummary:
         """Its own agreements, its verdict and how it was made."""
-        own = {
-            study_page.agreement_key(row.name): row.estimate
-            for row in self.result.agreements
-            if row.convention == "own"
-        }
+        own = [row for row in self.result.agreements if row.convention == "own"]
         made = [
             *study_page.data_facts(self.result),
             *study_page.training_facts(self.run, self.result),
             *study_page.provenance(self.run, self.result),
         ]
-        return RunSummary(self.name, self.result.verdict, own, dict(made))
+        figures = {study_page.agreement_key(row.name): row.estimate for row in own}
+        return RunSummary(self.name, self.result.verdict, figures, dict(made))
 
 
 def open_studies(runs: Sequence[Path]) -> list[ComparedStudy]:
@@ -182,20 +179,18 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
         "task": first.task,
         "labels": first.data["labels"],
         "steps": steps,
-        "agreements": [
-            row | {"run": i} for i, result in enumerate(results) for row in study_page.drawn_agreements(result)
+        **{part: [] for part in ("agreements", "rows", "accuracy", "entropies")},
+        "models": [
+            study_page.shown_model(model) | {"places": last_before(model.steps, steps)}
+            for models in data.models
+            for model in models
         ],
-        "rows": [
-            {"run": name} | study_page.saved_row(row)
-            for name, r in zip(names, results, strict=True)
-            for row in r.agreements
-        ],
-        "accuracy": [
-            curve for study in studies for curve in _of_standard(study_page.accuracy_curves(study.result), study.name)
-        ],
-        "entropies": [asdict(result.entropy) for result in results],
-        "models": [_model(model, steps) for models in data.models for model in models],
     }
+    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+        content["agreements"] += [row | {"run": i} for row in study_page.drawn_agreements(result)]
+        content["rows"] += [{"run": name} | study_page.saved_row(row) for row in result.agreements]
+        content["accuracy"] += _of_standard(study_page.accuracy_curves(result), name)
+        content["entropies"].append(asdict(result.entropy))
     if first.task == "translation":
         content["bleu"] = [curve for s in studies for curve in _of_standard(study_page.bleu_curves(s.result), s.name)]
     if data.examples is not None:
@@ -203,12 +198,6 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
         places = [last_before(models[0].steps, steps) for models in data.models]
         content |= study_page.embedded(data, [study.run for study in studies], arrays, names, places)
     return Payload.of(content, arrays)
-
-
-def _model(model: PageModel, steps: Sequence[int]) -> dict[str, Any]:
-    """A model, and which of its own steps is shown at each step of the slider."""
-    places = last_before(model.steps, steps)
-    return {"name": model.name, "kind": model.kind, "title": study_page.model_title(model), "places": places}
 
 
 def _of_standard(curves: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:

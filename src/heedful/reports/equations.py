@@ -1,20 +1,10 @@
 """The papers' equations as a page shows them: MathML, which browsers set without a script or a font of ours."""
 
 import re
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
-
-@dataclass(frozen=True)
-class Equation:
-    """One numbered equation of snell2021, and the function of ours that computes it."""
-
-    number: int
-    math: Markup
-    where: str
-
-
+# The equations of snell2021 by number, each with the function of ours that computes it.
 _EQUATIONS = {
     1: (
         r"a_{t,l} = s_t^⊤ W h_l \quad α_{t,l} = \frac{e^{a_{t,l}}}{∑_{l^′} e^{a_{t,l^′}}}",
@@ -52,10 +42,10 @@ _TOKEN = re.compile(r"\\text\{\w+\}|\\\w+|\\[{}]|\d+ %|\w\u0302?|\S")
 _SCRIPTS = {"_": "msub", "^": "msup", "_^": "msubsup"}
 
 
-def equations(task: str) -> list[Equation]:
-    """The equations that a study of this task rests on, in the paper's order."""
+def equations(task: str) -> list[tuple[int, Markup, str]]:
+    """The equations that a study of this task rests on: number, MathML, and the function that computes it."""
     chosen = [(number, *_EQUATIONS[number]) for number in _OF_TASK[task]]
-    return [Equation(number, mathml(formula), where) for number, formula, where in chosen]
+    return [(number, mathml(formula), where) for number, formula, where in chosen]
 
 
 def linked(numbers: str) -> Markup:

@@ -43,10 +43,8 @@ class FollowedRun:
 
     def agreements(self) -> list[dict[str, Any]]:
         """What the charts know of the agreements at the last recorded step."""
-        return [
-            drawn_agreement(row.name, row.estimate, row.shuffle, self.result.curve(row.name))
-            for row in self.result.steps[-1].agreements
-        ]
+        last = self.result.steps[-1].agreements
+        return [drawn_agreement(row.name, row.estimate, row.shuffle, self.result.curve(row.name)) for row in last]
 
     def accuracy(self, kind: str, title: str) -> list[dict[str, Any]]:
         """Its curve of accuracy; none where the right labels are not known."""

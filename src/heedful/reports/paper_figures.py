@@ -309,41 +309,29 @@ def _draw_panel(ax: Axes, panel: Panel, names: Sequence[str], handles: dict[str,
 
 
 def _draw_line(ax: Axes, line: Line, number: int) -> Line2D:
-    colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number % len(_DASHES)]
+    look, dash = _look(number), _DASHES[number % len(_DASHES)]
     x, y = _finite(line.x), _finite(line.y)
     if line.low and line.high:
         opacity = 0.06 if line.faint else 0.16
-        ax.fill_between(x, _finite(line.low), _finite(line.high), color=colour, alpha=opacity, linewidth=0, zorder=1)
+        ax.fill_between(
+            x, _finite(line.low), _finite(line.high), color=look["color"], alpha=opacity, linewidth=0, zorder=1
+        )
     if line.faint:
-        light = tuple(0.45 * channel + 0.55 for channel in to_rgb(colour))
+        light = tuple(0.45 * channel + 0.55 for channel in to_rgb(look["color"]))
         marker = "." if len(x) == 1 else ""
         return ax.plot(x, y, color=light, linestyle=dash, linewidth=0.7, marker=marker, zorder=2)[0]
-    return ax.plot(
-        x,
-        y,
-        color=colour,
-        linestyle=dash,
-        linewidth=1.5,
-        marker=_MARKERS[number % len(_MARKERS)],
-        markersize=4,
-        markevery=max(1, math.ceil(len(x) / _MARKERS_ON_A_LINE)),
-        zorder=3,
-    )[0]
+    every = max(1, math.ceil(len(x) / _MARKERS_ON_A_LINE))
+    return ax.plot(x, y, linestyle=dash, linewidth=1.5, markersize=4, markevery=every, zorder=3, **look)[0]
 
 
 def _draw_points(ax: Axes, cloud: Points, number: int) -> Line2D:
-    return ax.plot(
-        _finite(cloud.x),
-        _finite(cloud.y),
-        linestyle="none",
-        color=COLOURS[number % len(COLOURS)],
-        marker=_MARKERS[number % len(_MARKERS)],
-        markersize=3,
-        markeredgewidth=0,
-        alpha=0.55,
-        rasterized=len(cloud.x) >= _CLOUD,
-        zorder=2,
-    )[0]
+    x, y, image = _finite(cloud.x), _finite(cloud.y), len(cloud.x) >= _CLOUD
+    dots: dict[str, Any] = {"linestyle": "none", "markersize": 3, "markeredgewidth": 0, "alpha": 0.55}
+    return ax.plot(x, y, rasterized=image, zorder=2, **dots, **_look(number))[0]
+
+
+def _look(number: int) -> dict[str, str]:
+    return {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
 
 
 def _draw_marks(ax: Axes, marks: Sequence[Mark]) -> None:

@@ -277,7 +277,7 @@ def study_payload(run: RunDirectory, result: StudyResult, data: StudyPageData) -
         "accuracy": accuracy_curves(result),
         "references": _references(result),
         "entropy": asdict(result.entropy),
-        "models": [{"name": model.name, "kind": model.kind, "title": model_title(model)} for model in models],
+        "models": [shown_model(model) for model in models],
     }
     if result.task == "translation":
         content |= {"bleu": bleu_curves(result), "alignment": _alignment(result.alignment)}
@@ -303,35 +303,36 @@ def embedded(
     return embed_texts(runs[0], data.examples, arrays) | embed_words([run_words(*row) for row in rows], arrays)
 
 
-def model_title(model: PageModel) -> str:
-    """What a model is called on a page."""
+def shown_model(model: PageModel) -> dict[str, Any]:
+    """A model that the page lets choose, and what it is called there."""
     prefix = f"{model.run_name}: " if model.run_name else ""
-    return f"{prefix}{MODEL_TITLES[model.kind]}, seed {model.seed}"
+    return {
+        "name": model.name,
+        "kind": model.kind,
+        "title": f"{prefix}{MODEL_TITLES[model.kind]}, seed {model.seed}",
+    }
 
 
 def drawn_agreements(result: StudyResult) -> list[dict[str, Any]]:
     """What the charts know of the agreements of a study."""
     return [
-        drawn_agreement(
-            row.name, row.estimate, row.shuffle, row.curve, row.convention, maximised=row.chosen_steps is not None
-        )
+        drawn_agreement(row.name, row.estimate, row.shuffle, row.curve)
+        | {"convention": row.convention, "maximised": row.chosen_steps is not None}
         for row in result.agreements
     ]
 
 
-def drawn_agreement(
-    name: str, estimate: Estimate, shuffle: Estimate, curve: Curve, convention: str = "own", *, maximised: bool = False
-) -> dict[str, Any]:
-    """What the charts know of an agreement."""
+def drawn_agreement(name: str, estimate: Estimate, shuffle: Estimate, curve: Curve) -> dict[str, Any]:
+    """What the charts know of an agreement of one model at its last step."""
     return {
         "key": agreement_key(name),
         "symbol": symbol(name),
-        "convention": convention,
+        "convention": "own",
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
         "shuffle": shuffle.value,
-        "maximised": maximised,
+        "maximised": False,
         "curve": asdict(curve),
     }
 
