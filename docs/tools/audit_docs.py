@@ -23,7 +23,7 @@ from heedful.followed.result import FollowedTraining
 from heedful.html import reasons, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, Figure, Line, Panel, ResultTable, Row
-from heedful.reports.audit_sections import (
+from heedful.reports.audit_page import (
     HeadGrid,
     Scores,
     head_grids,

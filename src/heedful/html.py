@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -44,26 +44,6 @@ _STYLE = """
 """
 
 
-@runtime_checkable
-class Answered(Protocol):
-    """A question of a verdict with its answer."""
-
-    @property
-    def question(self) -> str:
-        """The question."""
-        ...
-
-    @property
-    def answer(self) -> str:
-        """yes, no or unclear."""
-        ...
-
-    @property
-    def because(self) -> str:
-        """The numbers that the answer follows from."""
-        ...
-
-
 def symbol(name: str) -> str:
     """A quantity or an agreement in the papers' letters.
 
@@ -94,7 +74,7 @@ def reasons(because: str) -> list[str]:
     """
     text = re.sub(r"A\([a-z_]+,[a-z_]+\)", lambda match: symbol(match[0]), because)
     text = re.sub(r"(?<![\w.])-(?=\d)", "−", text)
-    text = re.sub(r"\[([−\d.]+)%?, ([−\d.]+)%?\]", _interval, text)
+    text = re.sub(r"\[([−\d.]+)%?, ([−\d.]+)%?\]", lambda match: f"({between(match[1], match[2])})", text)
     text = re.sub(r" \((own|cross)\) ", r", \1, ", text)
     return re.sub(r"(\d)%", "\\1\N{NO-BREAK SPACE}%", text.replace("nan%", "no value")).split("; ")
 
@@ -108,8 +88,11 @@ def between(low: str, high: str) -> str:
     return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
 
 
-def answers(questions: Sequence[Answered]) -> Markup:
-    """A list of a verdict's questions, each with its answer and its numbers."""
+def answers(questions: Sequence[Any]) -> Markup:
+    """A list of a verdict's questions, each with its answer and its numbers.
+
+    questions: objects with `question`, `answer` (yes, no or unclear) and `because`.
+    """
     item = Markup(
         '<li><span class="badge {0}">{0}</span><div><p class="question">{1}</p><p class="because">{2}</p></div></li>'
     )
@@ -123,7 +106,7 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | 
     agreements: mappings with `key` (what is compared with what), `symbol`, `convention`, `value`, `low`, `high` and
     `shuffle`, shares from 0 to 1; chance: the agreement of a random choice.
     """
-    keys = [row["key"] for i, row in enumerate(agreements) if row["key"] not in [r["key"] for r in agreements[:i]]]
+    keys = list(dict.fromkeys(row["key"] for row in agreements))
     conventions = list(dict.fromkeys(row["convention"] for row in agreements))
     row_height = _GAP * len(conventions) + 12
     height = _TOP + row_height * len(keys) + 40
@@ -217,7 +200,3 @@ def _is_number(value: Any) -> bool:
 
 def _cell(value: Any) -> str:
     return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def _interval(match: re.Match[str]) -> str:
-    return f"({between(match[1], match[2])})"

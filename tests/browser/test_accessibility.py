@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heedful.reports.audit_page import write_audit_page
-from heedful.reports.pages import write_comparison, write_page, write_report
+from heedful.reports.pages import write_page, write_report
 from heedful.reports.paper_page import write_paper_report
 from heedful.storage.manifest import RunClock
 from tests.browser.chromium import in_a_browser, leaves_nothing_and_complains_of_nothing, serious_faults, settle, visit
@@ -31,7 +31,7 @@ def page(request, smoke_run, smoke_translation_run, tmp_path):
     if request.param == "translation":
         return write_report(smoke_translation_run, out=out)
     if request.param == "comparison":
-        return write_comparison([smoke_run, beside(smoke_run, tmp_path)], out)
+        return write_page([smoke_run, beside(smoke_run, tmp_path)], out=out)
     if request.param == "audit":
         return write_audit_page(audit_example(), out, "heedful audit")
     if request.param == "audits":

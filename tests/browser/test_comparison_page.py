@@ -7,7 +7,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from heedful.reports.pages import write_comparison
+from heedful.reports.pages import write_page
 from heedful.studies.run_directory import RunDirectory
 from tests.browser.chromium import (
     AUDIT,
@@ -30,7 +30,7 @@ def page(smoke_run, tmp_path_factory):
     other = RunDirectory(beside(smoke_run, folder))
     manifest = other.manifest()
     replace(manifest, details=manifest.details | {"device": "another"}).write(other.root)
-    return write_comparison([smoke_run, other.root], folder / "page.html")
+    return write_page([smoke_run, other.root], out=folder / "page.html")
 
 
 @pytest.fixture

@@ -11,15 +11,16 @@ from heedful.attribution.attention_maps import DELETION, HIDDEN, RANDOM
 from heedful.audits.result import AuditResult, LabelCount
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
-from heedful.reports.audit_page import render_audit, write_audit_page
-from heedful.reports.audit_sections import (
+from heedful.reports.audit_page import (
     Scores,
     another_section,
     head_grids,
     largest_tau,
     movement_section,
     order_section,
+    render_audit,
     tau_section,
+    write_audit_page,
 )
 from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade_css
 from heedful.reports.terminal import print_audit

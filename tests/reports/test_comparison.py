@@ -18,7 +18,7 @@ from heedful.reports.comparison import (
     questions,
     render_comparison,
 )
-from heedful.reports.pages import write_comparison
+from heedful.reports.pages import write_page
 from heedful.studies.page_data import comparison_page_data
 from heedful.studies.result import StudyResult, Verdict
 from heedful.studies.run_directory import RunDirectory
@@ -103,7 +103,7 @@ def test_the_same_examples_as_every_model_saw_them(studies):
 def test_a_model_is_shown_at_its_last_step_before(studies):
     ((model, _), _) = page_data(studies).models
     shorter = replace(model, steps=(4, 8))
-    assert comparison._model(shorter, [0, 4, 6, 8, 12])["places"] == [0, 0, 0, 1, 1]
+    assert comparison.last_before(shorter.steps, [0, 4, 6, 8, 12]) == [0, 0, 0, 1, 1]
 
 
 def test_other_texts_are_not_set_side_by_side(runs, monkeypatch):
@@ -128,7 +128,7 @@ def test_translations_side_by_side(smoke_translation_run, tmp_path):
 
 
 def test_the_page_says_how_to_run_both_again(runs, tmp_path):
-    page = write_comparison(runs, tmp_path / "page.html").read_text(encoding="utf-8")
+    page = write_page(runs, out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 studies side by side" in page
     assert "Nothing that is on record of these runs differs" in page
     assert "differences" not in re.findall(r'data-name="(\w+)"', page)

@@ -24,7 +24,7 @@ from tests.reports.elements import Elements, admits_one_style_and_one_script
 
 def agreement_lines(run):
     lines = study_page.agreement_lines(StudyResult.load(run.result_path))
-    return {(line.name, line.whose): line for line in lines}
+    return {(line["name"], line["whose"]): line for line in lines}
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_estimates_of_nothing_leave_a_dash(own_run):
     rows = tuple(replace(row, shuffle=nothing, excess=nothing) for row in result.agreements)
     replace(result, agreements=rows).save(own_run.result_path)
     assert "nan" not in Elements(render_study(restamp(own_run.root))).text
-    assert {line.shuffle for line in study_page.agreement_lines(StudyResult.load(own_run.result_path))} == {"–"}
+    assert {line["shuffle"] for line in agreement_lines(own_run).values()} == {"–"}
 
 
 def test_the_paper_stands_beside_its_corpus_alone(own_run):
@@ -120,12 +120,11 @@ def test_the_paper_stands_beside_its_corpus_alone(own_run):
     page = render_study(restamp(own_run.root))
     assert "Paper’s ξ" in page
     assert "25.3\N{NO-BREAK SPACE}%" in page
-    lines = {
-        (line.name, line.whose): line for line in study_page.agreement_lines(StudyResult.load(own_run.result_path))
-    }
-    assert lines["A(β^uf, β^px)", "own"].paper == lines["A(β^px, β^uf)", "cross"].paper == "33.6\N{NO-BREAK SPACE}%"
-    assert lines["A(β^px, β^uf)", "cross"].paper_xi == "83.5\N{NO-BREAK SPACE}%*"
-    assert lines["A(α, α^fr)", "own"].paper == "14.0\N{NO-BREAK SPACE}%"
+    lines = agreement_lines(own_run)
+    for row in (("A(β^uf, β^px)", "own"), ("A(β^px, β^uf)", "cross")):
+        assert lines[row]["paper"] == "33.6\N{NO-BREAK SPACE}%"
+    assert lines["A(β^px, β^uf)", "cross"]["paper_xi"] == "83.5\N{NO-BREAK SPACE}%*"
+    assert lines["A(α, α^fr)", "own"]["paper"] == "14.0\N{NO-BREAK SPACE}%"
 
 
 def test_published_values():
@@ -224,17 +223,14 @@ def test_multi30k_stands_beside_the_paper(own_translation):
     page = render_study(restamp(own_translation.root))
     assert "Paper’s ξ by BLEU" in page
     assert "trains De→En" in page
-    lines = {
-        (line.name, line.whose): line
-        for line in study_page.agreement_lines(StudyResult.load(own_translation.result_path))
-    }
+    lines = agreement_lines(own_translation)
     line = lines["A(α, β)", "cross"]
-    assert (line.paper, line.paper_xi, line.paper_xi_bleu) == (
+    assert (line["paper"], line["paper_xi"], line["paper_xi_bleu"]) == (
         "48.8\N{NO-BREAK SPACE}%",
         "48.6\N{NO-BREAK SPACE}%",
         "16.4",
     )
-    assert lines["A(α, α^IBM)", "own"].paper == lines["A(α, α^IBM)", "own"].paper_xi_bleu == "–"
+    assert lines["A(α, α^IBM)", "own"]["paper"] == lines["A(α, α^IBM)", "own"]["paper_xi_bleu"] == "–"
 
 
 def test_published_values_of_multi30k():

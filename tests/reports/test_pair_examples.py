@@ -10,7 +10,7 @@ from heedful.data.subwords import Subwords, train_subwords
 from heedful.metrics.agreement import agreement
 from heedful.metrics.translation_quality import alignment_scores, links_from_attention
 from heedful.reports.examples import spelling
-from heedful.reports.study_payload import study_payload
+from heedful.reports.study_page import study_payload
 from heedful.studies import page_data
 from heedful.studies.page_words import translated_words
 from heedful.studies.result import StudyResult

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 
 from heedful.errors import DataError
 from heedful.papers.findings import Figure, Finding, Line, Mark, Panel, Points
-from heedful.reports import paper_figures, paper_panels
+from heedful.reports import paper_figures
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.storage.serialization import content
 
@@ -154,14 +154,14 @@ def test_a_row_that_is_not_full_ends_in_nothing():
 
 
 def lightness(colour):
-    return paper_panels._luminance(to_rgb(colour))
+    return paper_figures._luminance(to_rgb(colour))
 
 
 def test_lines_are_told_apart_in_grey():
-    looks = [(paper_panels._DASHES[i % 5], paper_panels._MARKERS[i]) for i in range(8)]
+    looks = [(paper_figures._DASHES[i % 5], paper_figures._MARKERS[i]) for i in range(8)]
     assert len({str(look) for look in looks}) == 8
-    assert len(set(paper_panels._MARKERS)) == 8
-    shades = [lightness(colour) for colour in paper_panels.COLOURS]
+    assert len(set(paper_figures._MARKERS)) == 8
+    shades = [lightness(colour) for colour in paper_figures.COLOURS]
     assert all(abs(a - b) > 0.1 for a, b in pairwise(shades))
     assert all((1.05) / (shade + 0.05) > 2.2 for shade in shades)
 
@@ -171,9 +171,9 @@ def test_numbers_in_cells_are_read_on_their_shade():
     (ax,) = drawn(one(Panel("", matrix=(values,), digits=2))).axes
     assert [text.get_text() for text in ax.texts][:3] == ["0.00", "0.05", "0.10"]
     for text, shade in zip(ax.texts, ax.collections[0].get_facecolors(), strict=True):
-        dark, light = sorted([lightness(text.get_color()), paper_panels._luminance(tuple(shade))])
+        dark, light = sorted([lightness(text.get_color()), paper_figures._luminance(tuple(shade))])
         assert (light + 0.05) / (dark + 0.05) > 4
-    grey = [paper_panels._luminance(tuple(shade)) for shade in ax.collections[0].get_facecolors()]
+    grey = [paper_figures._luminance(tuple(shade)) for shade in ax.collections[0].get_facecolors()]
     assert grey == sorted(grey, reverse=True)
 
 

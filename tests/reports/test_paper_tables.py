@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 from heedful.errors import DataError
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, ResultTable, Row
-from heedful.reports.html import written
-from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, one_line
+from heedful.reports.html import one_line, written
+from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text
 
 HOSTILE = "<script>alert(1)</script> a|b `c` *d* _e_ [f](g) $h$ ~~i~~ \\ &amp; \n\n# j"
 NAN = math.nan

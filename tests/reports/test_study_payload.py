@@ -7,7 +7,7 @@ import pytest
 
 from heedful.metrics.agreement import agreement
 from heedful.reports.html import Arrays, json_for_html
-from heedful.reports.study_payload import study_payload
+from heedful.reports.study_page import study_payload
 from heedful.studies import page_data
 from heedful.studies.page_data import study_page_data
 from heedful.studies.page_words import attended_words

@@ -9,7 +9,7 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from heedful.cli.study import tokens
+from heedful.cli.runs import tokens
 from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError, HeedfulError, RunError

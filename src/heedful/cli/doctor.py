@@ -12,16 +12,13 @@ from typing import Any
 import typer
 from packaging.requirements import Requirement
 
-from heedful.cli.options import AsJson, print_json
+from heedful.cli.options import AsJson, print_result
 
 
 def doctor(as_json: AsJson = False) -> None:
     """Show what is installed and what is missing: versions, device, memory, data, extras."""
     report = examine()
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        _print(report)
+    print_result(report, _print, as_json=as_json)
     if not report.healthy:
         raise typer.Exit(1)
 

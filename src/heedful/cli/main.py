@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import audit, data, doctor, papers, runs, study
+from heedful.cli import data, doctor, papers, runs, study
 from heedful.cli.options import PlainCommand, PlainGroup, with_config
 from heedful.config import StudyConfig
 
@@ -14,12 +14,12 @@ INTERRUPTED = 130  # exit code of a command that Ctrl-C stopped
 VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "preflight": study.preflight,
     "study": study.study,
-    "audit": audit.audit,
-    "tokens": study.tokens,
-    "report": study.report,
+    "audit": study.audit,
+    "tokens": runs.tokens,
+    "report": runs.report,
     "reproduce": papers.reproduce,
     "claims": papers.claims,
-    "sweep": runs.sweep,
+    "sweep": study.sweep,
     "runs": runs.runs,
     "query": runs.query,
     "data": data.app,

@@ -110,6 +110,14 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
 
 
+def print_result(result: Any, show: Callable[..., None], *more: Any, as_json: bool) -> None:
+    """Print a result as JSON, or by a function of `reports.terminal`; more: what that takes besides the result."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        show(result, *more)
+
+
 class _PlainHelp:
     """Help without the types that Typer shows, such as `<bool>` or `{DATA}`: an option's metavar says enough."""
 

@@ -1,15 +1,13 @@
 """`heedful reproduce` and `heedful claims`."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import typer
 
 from heedful.cli.options import AsJson, Budget, Device, Results, completing, number, print_json
 from heedful.config import BUDGETS
-
-if TYPE_CHECKING:
-    from heedful.papers.experiment import Result
 
 
 def _papers(incomplete: str) -> list[str]:
@@ -59,25 +57,22 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of a paper beside the published ones; without a table, list them."""
     if check:
-        _check(results)
-        return
+        return _check(results)
     if paper is None or not names:
-        _list(paper, budget, results)
-        return
+        return _list(paper, budget, results)
     from heedful import api
+    from heedful.reports.terminal import print_paper_result
+    from heedful.storage.atomic_files import without_nan
 
     made = api.reproduce(paper, *names, budget=budget, results=results, work=work, docs=docs, **settings)
     if as_json:
-        from dataclasses import asdict
-
-        from heedful.storage.atomic_files import without_nan
-
-        print_json([without_nan(asdict(result)) for result in made])
-        return
-    _print(made)
+        return print_json([without_nan(asdict(result)) for result in made])
+    for result in made:
+        print_paper_result(result)
     typer.echo(work / paper / budget / "report.html")
     if docs is not None:
         typer.echo(docs / "papers" / f"{paper}.md")
+    return None
 
 
 def claims(
@@ -94,20 +89,18 @@ def claims(
 ) -> None:
     """List every claim of the papers with what was measured here and the verdict."""
     from heedful import api
+    from heedful.reports.terminal import print_claims
 
     entries = api.claims(budget, results=results)
     if as_json:
-        print_json([entry.to_dict() for entry in entries])
-        return
-    from heedful.reports.terminal import print_claims
-
-    print_claims(entries)
+        return print_json([entry.to_dict() for entry in entries])
+    return print_claims(entries)
 
 
 def _list(paper: str | None, budget: str, results: Path) -> None:
-    from heedful.papers.experiment import result_path
     from heedful.papers.reproduction import KEYS
     from heedful.papers.reproduction import paper as load_paper
+    from heedful.papers.results import result_path
 
     for key in [paper] if paper else KEYS:
         title, experiments = load_paper(key).title, load_paper(key).experiments
@@ -122,15 +115,8 @@ def _check(results: Path) -> None:
     from heedful.papers.reproduction import stale_results
 
     stale = stale_results(results)
-    for path, reason in stale.items():
-        typer.echo(f"{path}: {reason}")
+    for one in stale:
+        typer.echo(f"{one.path}: {one.reason}")
     if stale:
         raise typer.Exit(1)
     typer.echo("every stored result is up to date")
-
-
-def _print(made: "list[Result]") -> None:
-    from heedful.reports.terminal import print_result
-
-    for result in made:
-        print_result(result)

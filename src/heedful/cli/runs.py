@@ -1,71 +1,127 @@
-"""`heedful sweep`, `heedful runs` and `heedful query`."""
+"""`heedful report`, `tokens`, `runs` and `query`: the commands that read finished runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Address, AsJson, Device, Place, choice, number, print_json
+from heedful.cli.options import AsJson, Results, choice, completing, number, print_json, print_result
 from heedful.errors import ConfigError
 
 if TYPE_CHECKING:
-    from heedful.records.query import Answer
+    import polars as pl
 
 FORMATS = ("table", "csv", "json", "parquet")
+SHOWN = 30  # words in a terminal by default
+SORTS = ("frequency", "occurrences", "association", "polarity", "score", "weight")
+CLASSES = ("positive", "negative", "neutral", "none")
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to search.")]
 
 
-class SweepOptions(TypedDict, total=False):
-    """Options of `heedful sweep` for the API."""
-
-    on: Place
-    address: Address
-    jobs: Annotated[int, number(1, help="Studies run at the same time; by default one per core or all that fit.")]
-    retries: Annotated[int, number(0, help="Times a failed study is tried again; 1 by default.")]
-    cpus: Annotated[float, number(0, help="Cores for each study; 1 by default.")]
-    gpus: Annotated[float, number(0, help="GPUs for each study, with --on ray; none by default.")]
-    shared: Annotated[
-        bool,
-        typer.Option("--shared/--not-shared", help="Whether nodes can see the sweep's folder; tested by default."),
-    ]
-    device: Device
-
-
-def sweep(
-    grid: Annotated[Path, typer.Argument(metavar="GRID", help=r"TOML file with the tables \[base] and \[grid].")],
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folder of a run; several studies, audits or trainings are compared."),
+    ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder of the sweep; runs/<grid> by default.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Page to write; RUN/report.html, or comparison.html for several."),
     ] = None,
-    as_json: AsJson = False,
-    **settings: Unpack[SweepOptions],
+    results: Results = Path("results"),
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Run every study of a grid that is not finished yet; exit code 1 if one failed."""
+    """Write the page of a run (study, audit, followed training, sweep, paper), or compare several."""
     from heedful import api
 
-    folder = out or api.RUNS / api.run_name(str(grid))
-    result = api.sweep(grid, out=folder, **settings)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        from heedful.reports.terminal import print_sweep
+    path = api.report(*runs, out=out, results=results)
+    typer.echo(path)
+    if show:
+        typer.launch(path.resolve().as_uri())
 
-        print_sweep(result, folder / "report.html")
-    if result.failed:
-        raise typer.Exit(1)
+
+def tokens(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished study.")],
+    sort: Annotated[str, choice(SORTS, help=f"{', '.join(SORTS)}; the largest first.")] = "weight",
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="CLASS",
+            help="positive, negative, neutral, none, or a label.",
+            autocompletion=completing(CLASSES),
+        ),
+    ] = None,
+    min_count: Annotated[int, number(0, help="Times a word must occur in the training texts.")] = 5,
+    top: Annotated[int | None, number(1, help=f"Number of words; {SHOWN} in a terminal, otherwise all.")] = None,
+    suspicious: Annotated[bool, typer.Option("--suspicious", help="Only words marked as suspicious.")] = False,
+    seed: Annotated[int | None, number(help="Seed of the model; the first by default.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a .csv or .parquet file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the words of a trained model with their association, polarity and attention."""
+    from heedful.studies.token_table import RULES, select, token_table
+
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise ConfigError(f"{out}: a table of tokens is written to a file that ends in .csv or .parquet")
+    selected = select(token_table(run, seed), sort=sort, kind=kind, min_count=min_count, suspicious=suspicious)
+    table = selected.head(top) if top else selected
+    if out is not None:
+        _write_tokens(table, out)
+        typer.echo(out, err=as_json)
+    if as_json:
+        print_json({"run": str(run), "rules": RULES, "tokens": table.to_dicts()})
+    elif out is None:
+        _print_tokens(selected.head(top or SHOWN), len(selected), RULES)
+
+
+def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
+    """Write Parquet or CSV; in CSV a word that a spreadsheet would take for a formula gets an apostrophe."""
+    import polars as pl
+
+    from heedful.storage.atomic_files import write_atomically
+
+    if out.suffix == ".parquet":
+        write_atomically(out, table.write_parquet)
+        return
+    word = pl.col("token")
+    formula = word.str.contains(r"^[=+\-@\t]")
+    safe = table.with_columns(pl.when(formula).then("'" + word).otherwise(word).alias("token"))
+    write_atomically(out, lambda path: safe.write_csv(path, float_precision=6))
+
+
+def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
+    for name in columns:
+        numeric = table[name].dtype.is_numeric()
+        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+    for row in table.select(columns).iter_rows():
+        shown.add_row(*(Text(_cell(value)) for value in row))
+    console.print(shown)
+    console.print(f"{len(table):,} of {total:,} words", highlight=False)
+    for name, rule in rules.items():
+        if name in table["suspicious"]:
+            console.print(f"{name}: {rule}", highlight=False)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def runs(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
     """List every run below a folder with its kind, time, state and main figures."""
     from heedful import api
-
-    listed = api.runs(folder)
-    if as_json:
-        print_json(listed.to_dict())
-        return
     from heedful.reports.terminal import print_runs
 
-    print_runs(listed)
+    print_result(api.runs(folder), print_runs, as_json=as_json)
 
 
 def query(
@@ -84,27 +140,19 @@ def query(
     """Run an SQL query over all results and traces below a folder; read-only."""
     from heedful import api
     from heedful.records.query import schema
-
-    if output_format == "parquet" and out is None:
-        raise ConfigError("--format parquet needs a file, such as --out answer.parquet")
-    if columns:
-        _print_answer(schema(), output_format, out)
-        return
-    if sql is None:
-        raise ConfigError('no query given; example: heedful query "SELECT run, accuracy FROM runs"; see --schema')
-    _print_answer(api.query(sql, folder), output_format, out)
-
-
-def _print_answer(answer: "Answer", output_format: str, out: Path | None) -> None:
     from heedful.reports.terminal import print_answer
     from heedful.storage.tables import csv_text, json_text
 
+    if output_format == "parquet" and out is None:
+        raise ConfigError("--format parquet needs a file, such as --out answer.parquet")
+    if sql is None and not columns:
+        raise ConfigError('no query given; example: heedful query "SELECT run, accuracy FROM runs"; see --schema')
+    answer = api.query(sql, folder) if sql is not None and not columns else schema()
     if out is not None:
         answer.save(out)
         typer.echo(out)
-    elif output_format == "csv":
-        typer.echo(csv_text(answer.to_arrow()), nl=False)
-    elif output_format == "json":
-        typer.echo(json_text(answer.to_arrow()), nl=False)
+    elif output_format in ("csv", "json"):
+        text = csv_text if output_format == "csv" else json_text
+        typer.echo(text(answer.to_arrow()), nl=False)
     else:
         print_answer(answer)

@@ -1,7 +1,9 @@
-"""`heedful preflight`, `study`, `tokens` and `report`."""
+"""`heedful preflight`, `study`, `audit` and `sweep`: the commands that measure."""
 
+import shlex
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import typer
 
@@ -14,22 +16,20 @@ from heedful.cli.options import (
     Label,
     Lower,
     Place,
-    Results,
     Target,
     Task,
     Text,
     choice,
     completing,
+    corpora,
     number,
-    print_json,
+    print_result,
 )
+from heedful.config import AuditSettings
+from heedful.errors import ConfigError
 
-if TYPE_CHECKING:
-    import polars as pl
-
-SHOWN = 30  # words in a terminal by default
-SORTS = ("frequency", "occurrences", "association", "polarity", "score", "weight")
-CLASSES = ("positive", "negative", "neutral", "none")
+SPLITS = ("train", "validation", "test")
+QUERIES = ("first", "last", "mean")
 
 
 class PreflightOptions(TypedDict, total=False):
@@ -54,14 +54,9 @@ class PreflightOptions(TypedDict, total=False):
 def preflight(data: Data, as_json: AsJson = False, **settings: Unpack[PreflightOptions]) -> None:
     """Estimate, without training, whether attention can be learned from the data."""
     from heedful import api
-
-    result = api.preflight(data, progress=True, **settings)
-    if as_json:
-        print_json(result.to_dict())
-        return
     from heedful.reports.terminal import print_preflight
 
-    print_preflight(result)
+    print_result(api.preflight(data, progress=True, **settings), print_preflight, as_json=as_json)
 
 
 class StudyOptions(TypedDict, total=False):
@@ -104,122 +99,126 @@ def study(
 ) -> None:
     """Train models, record their attention during training, measure it, and write a report."""
     from heedful import api
+    from heedful.reports.terminal import print_plan, print_study
 
     if dry_run:
         from heedful.studies.dry_run import rehearse
 
         plan = rehearse(api.study_config(data, **settings), jobs=jobs, device=device)
-        if as_json:
-            print_json(plan.to_dict())
-            return
-        from heedful.reports.terminal import print_plan
-
-        print_plan(plan)
-        return
+        return print_result(plan, print_plan, as_json=as_json)
     folder = out or api.RUNS / api.run_name(data)
     result = api.study(data, out=folder, jobs=jobs, device=device, track=track or (), **settings)
-    if as_json:
-        print_json(result.to_dict())
-        return
-    from heedful.reports.terminal import print_study
-    from heedful.studies.run_directory import RunDirectory
-
-    print_study(result, RunDirectory(folder).report_path)
+    return print_result(result, print_study, folder / "report.html", as_json=as_json)
 
 
-def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="Folder of a run; several studies, audits or trainings are compared."),
+def _label_pairs(ctx: Any, labels: str | None) -> Any:
+    """`data=model,…` as a dictionary."""
+    if not labels or ctx.resilient_parsing:
+        return labels
+    pairs = [pair.partition("=") for pair in labels.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise ConfigError(f"--labels {labels!r} is not of the form data=model,data=model")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+class AuditOptions(TypedDict, total=False):
+    """Options of `heedful audit` for the API."""
+
+    target: Target
+    task: Task
+    text: Text
+    label: Label
+    split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
+    labels: Annotated[
+        str,
+        typer.Option(metavar="PAIRS", callback=_label_pairs, help="The model's name for each label: data=model,…"),
+    ]
+    sample: Annotated[int, number(1, help="Number of texts, drawn at random; all by default.")]
+    seed: Annotated[int, number(0, help="Random seed, of the sample too; 0 by default.")]
+    query: Annotated[
+        str, choice(QUERIES, metavar="QUERY", help="Position whose attention explains: first, last, or mean of all.")
+    ]
+    headline: Annotated[
+        str, typer.Option(metavar="MAP", help='Attention map shown to readers, such as "layer 2 head 1".')
+    ]
+    include_special: Annotated[
+        bool,
+        typer.Option("--include-special/--no-include-special", help="Also explain by tokens such as [CLS]."),
+    ]
+    adversary_steps: Annotated[
+        int,
+        number(
+            0,
+            help="Steps of the search for a different attention with the same prediction; "
+            f"{AuditSettings.adversary_steps} by default, 0 for none.",
+        ),
+    ]
+    integrated_steps: Annotated[
+        int,
+        number(0, help=f"Steps of integrated gradients; {AuditSettings.integrated_steps} by default, 0 for none."),
+    ]
+    device: Device
+    trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")]
+
+
+def audit(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A Hugging Face folder or Hub id, or the folder of a study.")
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Page to write; RUN/report.html, or comparison.html for several."),
-    ] = None,
-    results: Results = Path("results"),
-    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-) -> None:
-    """Write the page of a run (study, audit, followed training, sweep, paper), or compare several."""
-    from heedful import api
-
-    path = api.report(*runs, out=out, results=results)
-    typer.echo(path)
-    if show:
-        typer.launch(path.resolve().as_uri())
-
-
-def tokens(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished study.")],
-    sort: Annotated[str, choice(SORTS, help=f"{', '.join(SORTS)}; the largest first.")] = "weight",
-    kind: Annotated[
+    data: Annotated[
         str | None,
-        typer.Option(
-            "--class",
-            metavar="CLASS",
-            help="positive, negative, neutral, none, or a label.",
-            autocompletion=completing(CLASSES),
+        typer.Argument(
+            metavar="DATA",
+            help="A corpus, a file or an ERASER folder; a study's own validation texts by default.",
+            autocompletion=corpora,
         ),
     ] = None,
-    min_count: Annotated[int, number(0, help="Times a word must occur in the training texts.")] = 5,
-    top: Annotated[int | None, number(1, help=f"Number of words; {SHOWN} in a terminal, otherwise all.")] = None,
-    suspicious: Annotated[bool, typer.Option("--suspicious", help="Only words marked as suspicious.")] = False,
-    seed: Annotated[int | None, number(help="Seed of the model; the first by default.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a .csv or .parquet file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the audit; runs/audit-<model> by default.")
+    ] = None,
     as_json: AsJson = False,
+    **settings: Unpack[AuditOptions],
 ) -> None:
-    """List the words of a trained model with their association, polarity and attention."""
-    from heedful.errors import ConfigError
-    from heedful.studies.token_table import RULES, select, token_table
+    """Measure whether a model's attention can be trusted as an explanation."""
+    from heedful import api
+    from heedful.reports.terminal import print_audit
 
-    if out is not None and out.suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"{out}: a table of tokens is written to a file that ends in .csv or .parquet")
-    selected = select(token_table(run, seed), sort=sort, kind=kind, min_count=min_count, suspicious=suspicious)
-    table = selected.head(top) if top else selected
-    if out is not None:
-        _write_tokens(table, out)
-        typer.echo(out, err=as_json)
-    if as_json:
-        print_json({"run": str(run), "rules": RULES, "tokens": table.to_dicts()})
-    elif out is None:
-        _print_tokens(selected.head(top or SHOWN), len(selected), RULES)
+    folder = out or api.RUNS / f"audit-{api.run_name(model)}"
+    command = shlex.join(["heedful", *sys.argv[1:]])
+    result = api.audit(model, data, out=folder, command=command, **settings)
+    print_result(result, print_audit, folder / "report.html", as_json=as_json)
 
 
-def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
-    """Write Parquet or CSV; in CSV a word that a spreadsheet would take for a formula gets an apostrophe."""
-    import polars as pl
+class SweepOptions(TypedDict, total=False):
+    """Options of `heedful sweep` for the API."""
 
-    from heedful.storage.atomic_files import write_atomically
-
-    if out.suffix == ".parquet":
-        write_atomically(out, table.write_parquet)
-        return
-    word = pl.col("token")
-    formula = word.str.contains(r"^[=+\-@\t]")
-    safe = table.with_columns(pl.when(formula).then("'" + word).otherwise(word).alias("token"))
-    write_atomically(out, lambda path: safe.write_csv(path, float_precision=6))
-
-
-def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
-    for name in columns:
-        numeric = table[name].dtype.is_numeric()
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
-    for row in table.select(columns).iter_rows():
-        shown.add_row(*(Text(_cell(value)) for value in row))
-    console.print(shown)
-    console.print(f"{len(table):,} of {total:,} words", highlight=False)
-    for name, rule in rules.items():
-        if name in table["suspicious"]:
-            console.print(f"{name}: {rule}", highlight=False)
+    on: Place
+    address: Address
+    jobs: Annotated[int, number(1, help="Studies run at the same time; by default one per core or all that fit.")]
+    retries: Annotated[int, number(0, help="Times a failed study is tried again; 1 by default.")]
+    cpus: Annotated[float, number(0, help="Cores for each study; 1 by default.")]
+    gpus: Annotated[float, number(0, help="GPUs for each study, with --on ray; none by default.")]
+    shared: Annotated[
+        bool,
+        typer.Option("--shared/--not-shared", help="Whether nodes can see the sweep's folder; tested by default."),
+    ]
+    device: Device
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+def sweep(
+    grid: Annotated[Path, typer.Argument(metavar="GRID", help=r"TOML file with the tables \[base] and \[grid].")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the sweep; runs/<grid> by default.")
+    ] = None,
+    as_json: AsJson = False,
+    **settings: Unpack[SweepOptions],
+) -> None:
+    """Run every study of a grid that is not finished yet; exit code 1 if one failed."""
+    from heedful import api
+    from heedful.reports.terminal import print_sweep
+
+    folder = out or api.RUNS / api.run_name(str(grid))
+    result = api.sweep(grid, out=folder, **settings)
+    print_result(result, print_sweep, folder / "report.html", as_json=as_json)
+    if result.failed:
+        raise typer.Exit(1)

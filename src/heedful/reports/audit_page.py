@@ -1,82 +1,48 @@
-"""The page of an audit, and the page of several side by side: each one self-contained HTML file.
+"""The page of an audit: one self-contained HTML file.
 
 Words, tables and pictures are filled into the template, escaped, and can be read without a script; a script selects
 heads and examples, and saves files. A Content-Security-Policy lets nothing else run and nothing be fetched.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from heedful.attribution.attention_maps import EVERYWHERE
-from heedful.audits.result import AuditExample, AuditResult, score_row
+from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
+from heedful.audits.result import AuditExample, AuditResult, Contrast, score_row
 from heedful.audits.verdict import FAR, MOVES, NEGLIGIBLE_DROP, NEGLIGIBLE_TAU
 from heedful.metrics.statistics import Estimate
-from heedful.reports.audit_sections import (
-    HeadGrid,
-    NumberTable,
-    Scores,
-    another_section,
-    head_grids,
-    head_tables,
-    largest_tau,
-    movement_section,
-    order_section,
-    tau_section,
+from heedful.reports.charts import (
+    STEPS,
+    ChartLine,
+    ChartMark,
+    ChartScale,
+    Picture,
+    ShadedCell,
+    dots_svg,
+    shade,
+    shaded_style,
+    signed_shade,
 )
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, Picture, dots_svg, shade, shaded_style
-from heedful.reports.comparison import RunSummary, comparison_names, comparison_words
-from heedful.reports.html import (
-    NONE,
-    QUERIES,
-    assets,
-    decimal,
-    fill,
-    interval,
-    p_value,
-    percent,
-    quantity_name,
-    with_ends,
-)
+from heedful.reports.html import NONE, assets, fill, interval, percent, quantity_name, with_ends, written
 from heedful.storage.atomic_files import without_nan, write_text
 from heedful.storage.manifest import MANIFEST, Manifest
 
 EVEN = 3  # shades end at the highest weight, but not below so many times an even share: flat attention looks pale
 _HIGHEST = 5  # words in a ranking
 _MANY_LABELS = 12
-_ORDERS = ("comprehensiveness", "sufficiency", "token f1", "auprc")
-_LETTERS = 18  # of a name that fit before a picture's scale
-
-
-@dataclass(frozen=True)
-class ShadedWord:
-    """A word, the class of its colour, and whether people marked it."""
-
-    text: str
-    shade: str
-    marked: bool
-
-
-@dataclass(frozen=True)
-class WordRanking:
-    """The highest words by attention or an importance, each with its share; tau: of the importance with attention."""
-
-    name: str
-    tau: str
-    highest: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class ShadedExample:
-    """One passage as the page shows it."""
-
-    text: int
-    output: str
-    label: str | None
-    probability: str
-    words: tuple[ShadedWord, ...]
-    rankings: tuple[WordRanking, ...]
+_NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
+_QUERIES = {
+    "first": "from the first place, where a classification token stands",
+    "last": "from the last place, where the prediction is read",
+    "mean": "from all places, averaged",
+    "only": "from the one place that it has",
+    "": "as it was given",
+}
+Column = Callable[[str], Estimate | None]
 
 
 def write_audit_page(result: AuditResult, out: Path, command: str = "") -> Path:
@@ -90,15 +56,9 @@ def render_audit(result: AuditResult, command: str = "") -> str:
     scores = Scores(result)
     return fill(
         "audit.html.j2",
-        _payload(result),
+        without_nan(_payload(result)),
         style=shaded_style(),
         script=assets("draw.js", "audit.js"),
-        filters={
-            "with_ends": with_ends,
-            "decimal": decimal,
-            "p_value": p_value,
-            "quantity": quantity_name,
-        },
         result=result,
         command=command,
         subject_facts=subject_facts(result),
@@ -115,43 +75,61 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         another=another_section(scores),
         people=order_section(scores, "token f1", "auprc"),
         alignment=order_section(scores, "aer", maps=scores.maps),
-        examples=shaded_examples(result),
+        examples=[shaded_example(example, result.headline) for example in result.examples],
         limits={"moves": MOVES, "far": FAR, "tau": NEGLIGIBLE_TAU, "drop": NEGLIGIBLE_DROP},
     )
 
 
 def _payload(result: AuditResult) -> dict[str, Any]:
     """Every score, every comparison, and the weights of the examples."""
-    content: dict[str, Any] = without_nan(
-        {
-            "name": f"{result.model} {result.data}".strip()[:80],
-            "steps": STEPS,
-            "even": EVEN,
-            "scores": [score_row(score) for score in result.scores],
-            "contrasts": [_contrast_row(asdict(contrast)) for contrast in result.contrasts],
-            "examples": example_numbers(result),
-        }
-    )
-    return content
+    return {
+        "name": f"{result.model} {result.data}".strip()[:80],
+        "steps": STEPS,
+        "even": EVEN,
+        "scores": [score_row(score) for score in result.scores],
+        "contrasts": [_contrast_row(contrast) for contrast in result.contrasts],
+        "examples": [_example_numbers(example) for example in result.examples],
+    }
 
 
-def _contrast_row(contrast: dict[str, Any]) -> dict[str, Any]:
-    difference = contrast.pop("difference")
-    return {**contrast, "difference": difference.pop("value"), **difference}
+def _contrast_row(contrast: Contrast) -> dict[str, Any]:
+    row = asdict(contrast)
+    difference = row.pop("difference")
+    return {**row, "difference": difference.pop("value"), **difference}
+
+
+def _example_numbers(example: AuditExample) -> dict[str, Any]:
+    """The numbers with which the page's script shades and sorts the examples."""
+    return {
+        "text": example.text,
+        "probability": example.probability,
+        "right": None if example.label is None else example.label == example.output,
+        "map": _rounded(example.map),
+        "importances": {weights.name: _rounded(weights.values) for weights in example.importances},
+        "tau": example.tau(),
+    }
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(value, 5) for value in values]
+
+
+def command_of(run: Path) -> str:
+    """What made an audit, where its manifest says so."""
+    return (Manifest.read(run).command or "") if (run / MANIFEST).exists() else ""
 
 
 def subject_facts(result: AuditResult) -> list[tuple[str, str]]:
     """Facts about the model: name and value."""
-    accuracy = result.accuracy
+    right = result.accuracy
     facts = [
         ("model", result.model),
-        ("attention", f"{_count(result.layers, 'layer')} of {_count(result.heads, 'head')}, {QUERIES[result.query]}"),
+        ("accuracy", "" if right is None else f"{percent(right.value)} ({interval(right)})"),
+        ("attention", f"{_count(result.layers, 'layer')} of {_count(result.heads, 'head')}, {_QUERIES[result.query]}"),
         ("map shown", f"{result.headline}; the verdict is about this one"),
         ("fingerprint", result.fingerprint),
+        *(("not measured", sentence) for sentence in result.left_out),
     ]
-    facts += [("not measured", sentence) for sentence in result.left_out]
-    if accuracy is not None:
-        facts.insert(1, ("accuracy", f"{percent(accuracy.value)} ({interval(accuracy)})"))
     return [(name, value) for name, value in facts if value]
 
 
@@ -159,6 +137,7 @@ def data_facts(result: AuditResult) -> list[tuple[str, str]]:
     """Facts about the data: name and value."""
     special = result.settings.get("include_special", False)
     cut = f"{result.cut:,} of {result.passages:,} passages lost {_count(result.cut_pieces, 'piece')} at the end"
+    marked = result.rationale_percent
     facts = [
         ("data", result.data),
         ("texts", f"{result.texts:,}"),
@@ -166,9 +145,8 @@ def data_facts(result: AuditResult) -> list[tuple[str, str]]:
         ("left out", f"{_count(result.wordless, 'passage')} without a word to explain" if result.wordless else "none"),
         ("truncation", cut if result.cut else "nothing was cut"),
         ("special words", "explained like any other" if special else "left out; the other words’ shares add up to 1"),
+        ("rationales", "" if marked is None else f"people marked {marked}\N{NO-BREAK SPACE}% of the words"),
     ]
-    if result.rationale_percent is not None:
-        facts.append(("rationales", f"people marked {result.rationale_percent}\N{NO-BREAK SPACE}% of the words"))
     return [(name, value) for name, value in facts if value]
 
 
@@ -182,183 +160,221 @@ def _setting(value: Any) -> str:
     return "not set" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def shaded_examples(result: AuditResult) -> list[ShadedExample]:
-    """All examples, shaded by the headline map."""
-    return [_shaded(example, result.headline) for example in result.examples]
+def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
+    """A passage as the page shows it.
 
-
-def example_numbers(result: AuditResult) -> list[dict[str, Any]]:
-    """The numbers with which the page's script shades and sorts the examples."""
-    return [
-        {
-            "text": example.text,
-            "probability": example.probability,
-            "right": None if example.label is None else example.label == example.output,
-            "map": _rounded(example.map),
-            "importances": {weights.name: _rounded(weights.values) for weights in example.importances},
-            "tau": example.tau(),
-        }
-        for example in result.examples
-    ]
-
-
-def _shaded(example: AuditExample, headline: str) -> ShadedExample:
+    words: each with the class of its colour by the headline map, and whether people marked it. rankings: attention and
+    each importance with its τ with attention, and the highest words with their shares.
+    """
     strongest = max((*example.map, EVEN / len(example.words)))
     marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
     words = zip(example.words, example.map, marks, strict=True)
-    tau = {name: decimal(value, 2) for name, value in example.tau().items()}
-    values = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
-    return ShadedExample(
-        example.text,
-        example.output,
-        example.label,
-        percent(example.probability),
-        tuple(ShadedWord(word, shade(weight, strongest), marked) for word, weight, marked in words),
-        tuple(_ranking(example.words, name, weights, tau.get(name, NONE)) for name, weights in values.items()),
-    )
+    weights = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
+    tau = example.tau()
+    return {
+        "text": example.text,
+        "output": example.output,
+        "label": example.label,
+        "probability": percent(example.probability),
+        "words": [(word, shade(weight, strongest), marked) for word, weight, marked in words],
+        "rankings": [
+            (name, written(tau.get(name), 2), _highest(example.words, values)) for name, values in weights.items()
+        ],
+    }
 
 
-def _ranking(words: tuple[str, ...], name: str, weights: tuple[float, ...], tau: str) -> WordRanking:
+def _highest(words: Sequence[str], weights: Sequence[float]) -> list[tuple[str, str]]:
     order = sorted(range(len(weights)), key=lambda i: -weights[i])[:_HIGHEST]
-    return WordRanking(name, tau, tuple((words[i], percent(weights[i])) for i in order))
+    return [(words[i], percent(weights[i])) for i in order]
 
 
-def _rounded(values: tuple[float, ...]) -> list[float]:
-    return [round(value, 5) for value in values]
+class Scores:
+    """The scores of an audit, without those that nothing was measured for.
 
-
-@dataclass(frozen=True)
-class ComparedAudit:
-    """One of the audits that are compared; command: what made it, where known."""
-
-    name: str
-    result: AuditResult
-    command: str = ""
-
-    def summary(self) -> RunSummary:
-        """The scores of the map it would show, its verdict and how it was made."""
-        known = dict([*subject_facts(self.result), *data_facts(self.result)])
-        return RunSummary(self.name, self.result.verdict, figures_of(self.result), known)
-
-
-@dataclass(frozen=True)
-class SharedText:
-    """A text that all audits have among their examples, as each of them shaded it."""
-
-    text: int
-    label: str | None
-    examples: tuple[tuple[str, ShadedExample], ...]
-
-
-def open_audits(runs: Sequence[Path]) -> list[ComparedAudit]:
-    """The audits in those folders."""
-    return [
-        ComparedAudit(name, AuditResult.load(root / "result.json"), command_of(root))
-        for name, root in zip(comparison_names(runs), runs, strict=True)
-    ]
-
-
-def command_of(run: Path) -> str:
-    """What made an audit, where its manifest says so."""
-    return (Manifest.read(run).command or "") if (run / MANIFEST).exists() else ""
-
-
-def write_audits(runs: Sequence[Path], out: Path) -> Path:
-    """Write one page of several audits side by side and return its path."""
-    write_text(out, render_audits(open_audits(runs)))
-    return out
-
-
-def figures_of(result: AuditResult) -> dict[str, Estimate]:
-    """Every score of the map shown that can be compared with another audit's, by name.
-
-    τ with every importance; erasure and plausibility of the order by attention; how far changed attention moves
-    predictions.
+    every_map: all maps; maps: without single heads, unless one is the headline; importances: what maps are
+    compared with, first the one that the verdict rests on.
     """
-    scores, headline = Scores(result), result.headline
-    figures = {f"τ with {against}": scores.score("tau", headline, against) for against in scores.importances}
-    figures |= {quantity_name(quantity): scores.score(quantity, headline) for quantity in _ORDERS}
-    figures |= {
-        f"movement, {change} attention": scores.score("tvd", change, EVERYWHERE) for change in ("permuted", "uniform")
-    }
-    others = {"another map": "adversary", "alignment error rate": "aer", "entropy of attention": "entropy"}
-    figures |= {name: scores.score(quantity, headline) for name, quantity in others.items()}
-    named = {name: estimate for name, estimate in figures.items() if estimate is not None}
-    return named | ({"accuracy": result.accuracy} if result.accuracy is not None else {})
+
+    def __init__(self, result: AuditResult) -> None:
+        self._estimates = {(s.quantity, s.of, s.against): s.estimate for s in result.scores if s.estimate.n}
+        self.headline = result.headline
+        self.every_map = list(dict.fromkeys(of for _, of, _ in self._estimates if is_map(of)))
+        self.maps = [name for name in self.every_map if not is_head(name) or name == result.headline]
+        against = dict.fromkeys(other for quantity, of, other in self._estimates if quantity == "tau" and is_map(of))
+        self.importances = sorted(against, key=lambda name: name != DELETION)
+
+    def score(self, quantity: str, of: str, against: str = "") -> Estimate | None:
+        """The estimate of that name, if there is one."""
+        return self._estimates.get((quantity, of, against))
+
+    def between(self, one: str, other: str) -> Estimate | None:
+        """τ of two importances, whichever of them was named first."""
+        return self.score("tau", one, other) or self.score("tau", other, one)
+
+    def column(self, quantity: str, against: str = "") -> Column:
+        """One quantity of anything."""
+        return lambda of: self.score(quantity, of, against)
 
 
-def render_audits(audits: Sequence[ComparedAudit]) -> str:
-    """The page of several audits as text."""
-    summaries = [audit.summary() for audit in audits]
-    return fill(
-        "audits.html.j2",
-        _scores_payload(audits),
-        style=shaded_style(),
-        script=assets("draw.js", "saving.js"),
-        **comparison_words(summaries, "measurements", spell=with_ends),
-        charts=_pictures(summaries),
-        table=_table(summaries),
-        grids=[(audit.name, audit.result.heads, grid) for audit in audits for grid in _first_grid(audit.result)],
-        steps=STEPS,
-        examples=shared_texts(audits),
-        commands=[(audit.name, audit.command) for audit in audits],
+def is_map(name: str) -> bool:
+    """Whether a name is of attention, not of an importance or an order.
+
+    >>> is_map("layer 2 head 1"), is_map("rollout"), is_map("gradient")
+    (True, True, False)
+    """
+    return name.startswith("layer ") or name in (MEAN, ROLLOUT)
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """A table of numbers as text: what its rows are, its columns, and its rows by name."""
+
+    what: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The measurements for one question; empty where there are none."""
+
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[NumberTable, ...] = ()
+
+
+def tau_section(scores: Scores) -> Section:
+    """τ of the maps with each importance, a random model's beside it; below, what other importances reach."""
+    panels: dict[str, list[ChartLine]] = {}
+    tau: dict[str, Column] = {}
+    agreement: dict[str, Column] = {}
+    for against in scores.importances:
+        own, random = scores.column("tau", against), scores.column("random tau", against)
+        others = (
+            ChartLine(name, (ChartMark(reached, 2),))
+            for name in scores.importances
+            if (reached := scores.between(name, against))
+        )
+        panels[f"τ with {against}"] = [*_pairs(scores, scores.maps, own, random), *others]
+        tau |= {f"{against}": own, f"{against}, random model": random}
+        agreement |= {f"{against}": scores.column("agreement", against)}
+        agreement |= {f"{against}, shuffled": scores.column("shuffled agreement", against)}
+    tables = _tables(scores.maps, {"τ with": tau, "Agreement with": agreement})
+    return Section(_pictures("tau", panels), tables)
+
+
+def head_tables(scores: Scores) -> tuple[NumberTable, ...]:
+    """Every map's τ with each importance, and its entropy."""
+    columns: dict[str, Column] = {f"τ with {against}": scores.column("tau", against) for against in scores.importances}
+    return _tables(scores.every_map, {"Map": columns | {"entropy": scores.column("entropy")}})
+
+
+def order_section(scores: Scores, *quantities: str, maps: Sequence[str] = ()) -> Section:
+    """Scores of an order of words: by attention, by each importance, at random."""
+    orders = dict.fromkeys([*maps, scores.headline, *scores.importances, RANDOM])
+    columns = {quantity_name(quantity): scores.column(quantity) for quantity in quantities}
+    panels = {title[0].upper() + title[1:]: _singles(scores, orders, column) for title, column in columns.items()}
+    return Section(_pictures(quantities[0].replace(" ", "-"), panels), _tables(orders, {"Words ordered by": columns}))
+
+
+def movement_section(scores: Scores, layers: int) -> Section:
+    """Predictions under permuted and under uniform attention, in all layers at once and in each alone."""
+    places = [EVERYWHERE, *(layer_name(layer) for layer in range(layers))]
+    changes = ("permuted", "uniform")
+    tvd, flip = ([partial(scores.score, quantity, change) for change in changes] for quantity in ("tvd", "flip"))
+    pictures = (
+        *_pictures("moved", {"Total variation of predictions": _pairs(scores, places, *tvd)}),
+        *_pictures("flipped", {"Share of predictions that change": _pairs(scores, places, *flip)}, shares=True),
     )
+    titles = [f"{change}: {what}" for what in ("total variation", "predictions changed") for change in changes]
+    return Section(pictures, _tables(places, {"Attention changed in": dict(zip(titles, tvd + flip, strict=True))}))
 
 
-def shared_texts(audits: Sequence[ComparedAudit]) -> list[SharedText]:
-    """The examples that all audits have, found by number and by their words."""
-    each: list[Mapping[tuple[int, tuple[str, ...]], ShadedExample]] = [
-        {(example.text, tuple(word.text for word in example.words)): example for example in shaded_examples(a.result)}
-        for a in audits
-    ]
+def another_section(scores: Scores) -> Section:
+    """How far from the headline map another one is that gives the same prediction."""
+    column = scores.column("adversary")
+    lines = _singles(scores, [scores.headline], column)
+    if not lines:
+        return Section()
+    svg = dots_svg("Divergence, in nats", lines, _NATS, references=[(FAR, "asked"), (math.log(2), "most")])
+    return Section((Picture("another-1", svg),), _tables([scores.headline], {"Map": {"divergence": column}}))
+
+
+def _pairs(scores: Scores, names: Iterable[str], first: Column, second: Column) -> list[ChartLine]:
+    """A line for each name with a number; the second mark is hollow."""
+    lines = []
+    for name in names:
+        estimates = ((first(name), 0), (second(name), 1))
+        if marks := tuple(ChartMark(estimate, mark) for estimate, mark in estimates if estimate is not None):
+            lines.append(ChartLine(name, marks, strong=name == scores.headline))
+    return lines
+
+
+def _singles(scores: Scores, names: Iterable[str], column: Column) -> list[ChartLine]:
+    """A line for each name with a number: attention a dot, importances squares, chance hollow."""
     return [
-        SharedText(text.text, text.label, tuple((a.name, one[key]) for a, one in zip(audits, each, strict=True)))
-        for key, text in each[0].items()
-        if all(key in one for one in each)
+        ChartLine(
+            name,
+            (ChartMark(estimate, 1 if name == RANDOM else 0 if is_map(name) else 2),),
+            strong=name == scores.headline,
+        )
+        for name in names
+        if (estimate := column(name)) is not None
     ]
 
 
-def _pictures(runs: Sequence[RunSummary]) -> tuple[Picture, ...]:
-    """A picture for each measurement that two or more have, a row for each audit; τ on one scale."""
-    names = dict.fromkeys(name for run in runs for name in run.figures)
-    panels = {
-        name: [ChartLine(_short(run.name), (ChartMark(run.figures[name]),)) for run in runs if name in run.figures]
-        for name in names
-    }
-    several = {name: lines for name, lines in panels.items() if len(lines) > 1}
-    tau = ChartScale.over([line for name, lines in several.items() if _is_tau(name) for line in lines])
+def _pictures(name: str, panels: Mapping[str, Sequence[ChartLine]], *, shares: bool = False) -> tuple[Picture, ...]:
+    """All panels that have lines, on one scale."""
+    drawn = {title: lines for title, lines in panels.items() if lines}
+    scale = ChartScale.over([line for lines in drawn.values() for line in lines], shares=shares)
     return tuple(
-        Picture(f"figure-{i}", dots_svg(_title(name), lines, tau if _is_tau(name) else ChartScale.over(lines)))
-        for i, (name, lines) in enumerate(several.items(), 1)
+        Picture(f"{name}-{i}", dots_svg(title, lines, scale)) for i, (title, lines) in enumerate(drawn.items(), 1)
     )
 
 
-def _is_tau(name: str) -> bool:
-    return name.startswith("τ")
+def _tables(names: Iterable[str], tables: Mapping[str, Mapping[str, Column]]) -> tuple[NumberTable, ...]:
+    """A table for each set of columns, without rows and columns that are empty."""
+    filled = []
+    for what, columns in tables.items():
+        rows = {name: {title: with_ends(column(name)) for title, column in columns.items()} for name in names}
+        used = [title for title in columns if any(row[title] != NONE for row in rows.values())]
+        cells = {name: tuple(row[title] for title in used) for name, row in rows.items()}
+        lines = tuple((name, row) for name, row in cells.items() if any(cell != NONE for cell in row))
+        if lines:
+            filled.append(NumberTable(what, tuple(used), lines))
+    return tuple(filled)
 
 
-def _title(name: str) -> str:
-    return name if _is_tau(name) else name[0].upper() + name[1:]
+@dataclass(frozen=True)
+class HeadGrid:
+    """τ with one importance: a row per layer, a cell per head, and last the layer's mean."""
+
+    against: str
+    rows: tuple[tuple[str, tuple[ShadedCell, ...]], ...]
 
 
-def _table(runs: Sequence[RunSummary]) -> NumberTable:
-    """All measurements as numbers, a column for each audit."""
-    names = dict.fromkeys(name for run in runs for name in run.figures)
-    rows = tuple((name, tuple(with_ends(run.figures.get(name)) for run in runs)) for name in names)
-    return NumberTable("Measurement", tuple(run.name for run in runs), rows)
+def head_grids(scores: Scores, layers: int, heads: int) -> tuple[HeadGrid, ...]:
+    """A grid for each importance, all on one scale; none where there is but one head in one layer."""
+    if layers * heads == 1:
+        return ()
+    largest = largest_tau(scores)
+    maps = [[layer_name(layer, head) for head in range(heads)] if heads > 1 else [] for layer in range(layers)]
+    rows = [(layer_name(layer), (*maps[layer], layer_name(layer))) for layer in range(layers)]
+    return tuple(
+        HeadGrid(
+            against, tuple((layer, tuple(_cell(scores, m, against, largest) for m in names)) for layer, names in rows)
+        )
+        for against in scores.importances
+    )
 
 
-def _first_grid(result: AuditResult) -> tuple[HeadGrid, ...]:
-    """All heads by their τ with the importance that the verdict rests on."""
-    scores = Scores(result)
-    return head_grids(scores, result.layers, result.heads)[:1] if largest_tau(scores) else ()
+def largest_tau(scores: Scores) -> float:
+    """The end of the grids' scale: the largest |τ| of any map, rounded up."""
+    taus = (scores.score("tau", name, against) for name in scores.every_map for against in scores.importances)
+    return math.ceil(10 * max((abs(tau.value) for tau in taus if tau is not None), default=1.0)) / 10
 
 
-def _scores_payload(audits: Sequence[ComparedAudit]) -> dict[str, Any]:
-    rows = [{"audit": audit.name, **score_row(score)} for audit in audits for score in audit.result.scores]
-    content: dict[str, Any] = without_nan({"name": " beside ".join(audit.name for audit in audits), "scores": rows})
-    return content
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"
+def _cell(scores: Scores, name: str, against: str, largest: float) -> ShadedCell:
+    tau = scores.score("tau", name, against)
+    if tau is None:
+        return ShadedCell(NONE, "p0", name)
+    return ShadedCell(written(tau.value, 2), signed_shade(tau.value, largest), name)

@@ -5,19 +5,20 @@ show several side by side.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from heedful.html import dot, line
 from heedful.metrics.statistics import Estimate
-from heedful.reports.html import assets, decimal, percent
+from heedful.reports.html import assets, percent, written
 
 _WIDTH, _LEFT, _RIGHT = 360, 130, 302  # names stand before the left end of the scale, values after the right
 _WORD = 48  # what the name of a reference may take
 _TOP, _ROW, _APART = 26, 26, 9
 _MOST_TICKS = 5
+_SOFT = Markup('<text class="soft" x="{}" y="{}" text-anchor="{}">{}</text>')
 _TINY = 1e-9  # what rounding may have added to a number
 
 
@@ -77,12 +78,12 @@ class ChartScale:
         ['0', '50', '100 %']
         """
         if self.shares:
-            return decimal(100 * value, 0) + ("\N{NO-BREAK SPACE}%" if value > self.high - self.step / 2 else "")
-        return decimal(value, max(0, -math.floor(math.log10(self.step) + _TINY)))
+            return written(100 * value, 0) + ("\N{NO-BREAK SPACE}%" if value > self.high - self.step / 2 else "")
+        return written(value, max(0, -math.floor(math.log10(self.step) + _TINY)))
 
     def value(self, value: float) -> str:
         """A number as text."""
-        return percent(value) if self.shares else decimal(value)
+        return percent(value) if self.shares else written(value)
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,9 @@ def dots_svg(
     True
     """
     bottom = _TOP + _ROW * len(lines) + (14 if references else 0)
-    height = bottom + 24
+    svg = Markup('<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">')
     parts = [
-        Markup('<svg viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">').format(
-            _WIDTH, height, title
-        ),
+        svg.format(_WIDTH, bottom + 24, title),
         Markup('<text class="name" x="0" y="14">{}</text>').format(title),
         *(_tick(scale, value, bottom) for value in scale.ticks()),
         *(_reference(scale, value, word, bottom) for value, word in references),
@@ -127,25 +126,22 @@ def dots_svg(
 
 def _tick(scale: ChartScale, value: float, bottom: int) -> Markup:
     x, kind = scale.x(value), "axis" if abs(value) < _TINY else "grid"
-    written = Markup('<text class="soft" x="{}" y="{}" text-anchor="middle">{}</text>')
-    return line(kind, x, _TOP, x, bottom) + written.format(x, bottom + 16, scale.tick(value))
+    return line(kind, x, _TOP, x, bottom) + _SOFT.format(x, bottom + 16, "middle", scale.tick(value))
 
 
 def _reference(scale: ChartScale, value: float, word: str, bottom: int) -> Markup:
     x = scale.x(value)
     beside, anchor = (4, "start") if x < _LEFT + _WORD else (-4, "end")
-    written = Markup('<text class="soft" x="{}" y="{}" text-anchor="{}">{}</text>')
-    return line("random", x, _TOP, x, bottom) + written.format(x + beside, bottom - 4, anchor, word)
+    return line("random", x, _TOP, x, bottom) + _SOFT.format(x + beside, bottom - 4, anchor, word)
 
 
 def _row(scale: ChartScale, row: ChartLine, middle: float) -> Markup:
     offset = _APART * (len(row.marks) - 1) / 2
     drawn = Markup().join(_mark(scale, mark, middle - offset + _APART * i) for i, mark in enumerate(row.marks))
-    name = Markup('<text class="{}" x="0" y="{}">{}</text>').format(
-        "strong" if row.strong else "", middle + 4, row.name
-    )
+    name = Markup('<text class="{}" x="0" y="{}">{}</text>')
     value = scale.value(row.marks[0].estimate.value)
-    return name + drawn + Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(_WIDTH, middle + 4, value)
+    named = name.format("strong" if row.strong else "", middle + 4, row.name)
+    return named + drawn + Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(_WIDTH, middle + 4, value)
 
 
 def _mark(scale: ChartScale, mark: ChartMark, y: float) -> Markup:
@@ -187,7 +183,11 @@ def shade_css() -> str:
     >>> shade_css().splitlines()[1]
     '.a0 { background: #ffffff; color: #000; }'
     """
-    return "\n".join(line for media, ramps in _RAMPS.items() for line in _rules(media, ramps)) + "\n"
+    sheets = []
+    for media, ramps in _RAMPS.items():
+        rules = [f".{k} {{ background: {ground}; color: {ink}; }}\n" for k, (ground, ink) in _colours(ramps).items()]
+        sheets.append(f"@media {media} {{\n{''.join(rules)}}}\n")
+    return "".join(sheets)
 
 
 def shade(value: float, largest: float, ramp: str = "a") -> str:
@@ -224,22 +224,17 @@ def shade_colours() -> dict[str, tuple[str, str]]:
     >>> shade_colours()["p10"]
     ('#11497f', '#fff')
     """
-    return dict(_colours(_RAMPS["all"]))
+    return _colours(_RAMPS["all"])
 
 
-def _rules(media: str, ramps: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    yield f"@media {media} {{"
-    for name, (ground, ink) in _colours(ramps):
-        yield f".{name} {{ background: {ground}; color: {ink}; }}"
-    yield "}"
-
-
-def _colours(ramps: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _colours(ramps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, str]]:
+    colours = {}
     for name, stops in ramps.items():
         for step in range(STEPS + 1):
             ground = _mixed(stops, step / STEPS)
             ink = "#000" if contrast(ground, "#000000") > contrast(ground, "#ffffff") else "#fff"
-            yield f"{name}{step}", (ground, ink)
+            colours[f"{name}{step}"] = ground, ink
+    return colours
 
 
 def _mixed(stops: tuple[str, ...], amount: float) -> str:

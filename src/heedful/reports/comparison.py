@@ -1,7 +1,7 @@
-"""Several runs of one kind on one page: what they share, where they differ; and the page of several studies."""
+"""Several studies or followed trainings on one page: what they share, and where they differ."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +10,10 @@ import numpy as np
 from heedful.errors import RunError
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
-from heedful.reports import study_page
+from heedful.reports import followed_page, study_page
+from heedful.reports.followed_page import FollowedRun, embedded_texts
 from heedful.reports.html import NONE, Arrays, Payload, fill_training_page, with_interval
-from heedful.reports.study_payload import (
-    FORMAT,
-    accuracy_curves,
-    agreement_key,
-    bleu_curves,
-    curve_content,
-    drawn_agreements,
-    embedded,
-    model_title,
-    saved_row,
-)
-from heedful.storage.atomic_files import without_nan
-from heedful.studies.page_data import PageModel, StudyPageData, comparison_page_data
+from heedful.studies.page_data import StudyPageData, comparison_page_data
 from heedful.studies.result import Question, StudyResult, Verdict
 from heedful.studies.run_directory import RunDirectory
 
@@ -123,11 +112,11 @@ def facts(runs: Sequence[RunSummary]) -> tuple[list[tuple[str, list[str]]], list
     return different, [(name, values[0]) for name, values in columns if len(set(values)) == 1]
 
 
-def by_agreement(lines: Sequence[tuple[str, Sequence[Any]]]) -> list[tuple[str, Any]]:
+def by_agreement(lines: Sequence[tuple[str, Sequence[Mapping[str, str]]]]) -> list[tuple[str, Mapping[str, str]]]:
     """The rows of all runs' tables of agreements, those of one agreement together."""
     every = [(name, row) for name, rows in lines for row in rows]
-    names = [row.name for _, row in every]
-    return sorted(every, key=lambda line: names.index(line[1].name))
+    names = [row["name"] for _, row in every]
+    return sorted(every, key=lambda line: names.index(line[1]["name"]))
 
 
 @dataclass(frozen=True)
@@ -140,13 +129,14 @@ class ComparedStudy:
 
     def summary(self) -> RunSummary:
         """Its own agreements, its verdict and how it was made."""
-        own = {agreement_key(row.name): row.estimate for row in self.result.agreements if row.convention == "own"}
+        own = [row for row in self.result.agreements if row.convention == "own"]
         made = [
             *study_page.data_facts(self.result),
             *study_page.training_facts(self.run, self.result),
             *study_page.provenance(self.run, self.result),
         ]
-        return RunSummary(self.name, self.result.verdict, own, dict(made))
+        figures = {study_page.agreement_key(row.name): row.estimate for row in own}
+        return RunSummary(self.name, self.result.verdict, figures, dict(made))
 
 
 def open_studies(runs: Sequence[Path]) -> list[ComparedStudy]:
@@ -174,11 +164,8 @@ def render_comparison(studies: Sequence[ComparedStudy]) -> str:
         what="studies",
         agreements=by_agreement([(study.name, study_page.agreement_lines(study.result)) for study in studies]),
         same=data.examples is not None,
-        terms=study_page.terms(studies[0].result),
         wide_curve=studies[0].result.task != "translation",
         commands=[(study.name, *study_page.rerun(study.run)) for study in studies],
-        alignment=[],
-        has_paper=False,
     )
 
 
@@ -192,28 +179,95 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
         "task": first.task,
         "labels": first.data["labels"],
         "steps": steps,
-        "agreements": [row | {"run": i} for i, result in enumerate(results) for row in drawn_agreements(result)],
-        "rows": [
-            {"run": name} | saved_row(row) for name, r in zip(names, results, strict=True) for row in r.agreements
+        **{part: [] for part in ("agreements", "rows", "accuracy", "entropies")},
+        "models": [
+            study_page.shown_model(model) | {"places": last_before(model.steps, steps)}
+            for models in data.models
+            for model in models
         ],
-        "accuracy": [curve for study in studies for curve in _of_standard(accuracy_curves(study.result), study.name)],
-        "entropies": [curve_content(result.entropy) for result in results],
-        "models": [_model(model, steps) for models in data.models for model in models],
     }
+    for i, (name, result) in enumerate(zip(names, results, strict=True)):
+        content["agreements"] += [row | {"run": i} for row in study_page.drawn_agreements(result)]
+        content["rows"] += [{"run": name} | study_page.saved_row(row) for row in result.agreements]
+        content["accuracy"] += _of_standard(study_page.accuracy_curves(result), name)
+        content["entropies"].append(asdict(result.entropy))
     if first.task == "translation":
-        content["bleu"] = [curve for s in studies for curve in _of_standard(bleu_curves(s.result), s.name)]
+        content["bleu"] = [curve for s in studies for curve in _of_standard(study_page.bleu_curves(s.result), s.name)]
     if data.examples is not None:
         content["beside"] = data.models[1][0].name
         places = [last_before(models[0].steps, steps) for models in data.models]
-        content |= embedded(data, [study.run for study in studies], arrays, names, places)
-    return Payload(without_nan(content) | {"arrays": arrays.directory}, arrays)
+        content |= study_page.embedded(data, [study.run for study in studies], arrays, names, places)
+    return Payload.of(content, arrays)
+
+
+def _of_standard(curves: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """The curves of a run's standard models, under the run's name."""
+    return [curve | {"kind": name, "title": name} for curve in curves if curve["kind"] == "standard"]
+
+
+def render_trainings(roots: Sequence[Path]) -> str:
+    """The page of several followed trainings as text."""
+    trainings = [FollowedRun.open(name, root) for name, root in zip(comparison_names(roots), roots, strict=True)]
+    labelled = all(training.probe.right for training in trainings)
+    lines = [(training.name, followed_page.agreement_lines(training.result)) for training in trainings]
+    return fill_training_page(
+        "comparison-following.html.j2",
+        followed_payload(trainings),
+        **comparison_words([_followed_summary(training) for training in trainings]),
+        what="followed trainings",
+        agreements=by_agreement(lines),
+        same=same_texts(trainings),
+        labelled=labelled,
+        wide_curve=not labelled,
+    )
+
+
+def _followed_summary(training: FollowedRun) -> RunSummary:
+    """Its agreements at its last recorded step, its verdict and how it was made."""
+    result = training.result
+    last = {row.name: row.estimate for row in result.steps[-1].agreements}
+    facts = [
+        ("training", result.name),
+        *followed_page.data_facts(training.probe),
+        *followed_page.training_facts(result),
+        *((name, value) for name, value in followed_page.provenance(training.run) if name != "texts"),
+    ]
+    return RunSummary(training.name, result.verdict, last, dict(facts))
+
+
+def followed_payload(trainings: Sequence[FollowedRun]) -> Payload:
+    """Every training's agreements and curves, and the same texts as each model saw them."""
+    arrays, steps = Arrays(), sorted({step for training in trainings for step in training.steps})
+    names, places = [t.name for t in trainings], [last_before(t.steps, steps) for t in trainings]
+    content: dict[str, Any] = {
+        **shared_content(names, [training.result.random_agreement for training in trainings]),
+        "task": "following",
+        "labels": trainings[0].probe.labels,
+        "steps": steps,
+        "agreements": [row | {"run": i} for i, training in enumerate(trainings) for row in training.agreements()],
+        "rows": [{"run": training.name, **row} for training in trainings for row in training.result.to_rows()],
+        "accuracy": [curve for training in trainings for curve in training.accuracy(training.name, training.name)],
+        "entropies": [training.entropy() for training in trainings],
+        "special_shares": [training.special_share() for training in trainings],
+        "models": [
+            {"name": name, "kind": "standard", "title": name, "places": own}
+            for name, own in zip(names, places, strict=True)
+        ],
+    }
+    if same_texts(trainings):
+        content |= {"beside": names[1]} | embedded_texts(trainings, arrays, names, places)
+    return Payload.of(content, arrays)
+
+
+def same_texts(trainings: Sequence[FollowedRun]) -> bool:
+    """Whether all were followed on the same texts, word by word, under the same labels."""
+    return len({(one.probe.labels, one.probe.words, one.probe.right) for one in trainings}) == 1
 
 
 def shared_content(names: Sequence[str], random: Sequence[float]) -> dict[str, Any]:
     """What the payload of any page of several runs begins with; random: the random agreement of each run."""
     same = len({round(value, 12) for value in random}) == 1
     return {
-        "format": FORMAT,
         "name": " beside ".join(names),
         "runs": list(names),
         "random": random[0] if same else None,
@@ -227,14 +281,3 @@ def last_before(own: Sequence[int], steps: Sequence[int]) -> list[int]:
     [0, 0, 1, 2]
     """
     return [int(place) for place in np.maximum(np.searchsorted(own, steps, side="right") - 1, 0)]
-
-
-def _model(model: PageModel, steps: Sequence[int]) -> dict[str, Any]:
-    """A model, and which of its own steps is shown at each step of the slider."""
-    places = last_before(model.steps, steps)
-    return {"name": model.name, "kind": model.kind, "title": model_title(model), "places": places}
-
-
-def _of_standard(curves: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The curves of a run's standard models, under the run's name."""
-    return [curve | {"kind": name, "title": name} for curve in curves if curve["kind"] == "standard"]

@@ -4,11 +4,13 @@ import base64
 import hashlib
 import json
 import math
+import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+from unicodedata import category
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,8 +20,10 @@ from heedful import __version__
 from heedful.html import answers, between, dots_and_whiskers, raised, reasons
 from heedful.metrics.statistics import Estimate
 from heedful.reports.equations import equations, linked
+from heedful.storage.atomic_files import without_nan
 
 NONE = "–"
+FORMAT = 1  # of what a page's script reads
 _SPACE = "\N{NO-BREAK SPACE}"
 _FINE = 0.03  # an interval narrower than this would vanish in whole percents
 
@@ -71,13 +75,13 @@ def duration(seconds: float | int) -> str:
     return f"{total // 3600} h {total % 3600 // 60} min"
 
 
-def written(value: float, digits: int) -> str:
+def written(value: float | None, digits: int = 3) -> str:
     """A number with a true minus sign and no minus before zero; a dash where there is none.
 
-    >>> written(-0.04, 1), written(-12345.678, 1), written(float("nan"), 1), written(float("-inf"), 1)
-    ('0.0', '−12,345.7', '–', '−∞')
+    >>> written(-0.04, 1), written(-12345.678, 1), written(float("nan")), written(None), written(float("-inf"))
+    ('0.0', '−12,345.7', '–', '–', '−∞')
     """
-    if math.isnan(value):
+    if value is None or math.isnan(value):
         return NONE
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
@@ -94,12 +98,14 @@ MODEL_TITLES = {
     "lexicon": "IBM Model 1",
 }
 
-QUERIES = {
-    "first": "from the first place, where a classification token stands",
-    "last": "from the last place, where the prediction is read",
-    "mean": "from all places, averaged",
-    "only": "from the one place that it has",
-    "": "as it was given",
+TERMS = {
+    "classification": {"example": "text", "examples": "texts", "accuracy": "accuracy", "answer": "label"},
+    "translation": {
+        "example": "sentence pair",
+        "examples": "pairs",
+        "accuracy": "token accuracy",
+        "answer": "output word",
+    },
 }
 
 
@@ -114,15 +120,6 @@ def quantity_name(quantity: str) -> str:
     return known.get(first, first) + between + rest
 
 
-def decimal(value: float | None, digits: int = 3) -> str:
-    """A number with a true minus sign; a dash where there is none.
-
-    >>> decimal(-0.12345), decimal(None)
-    ('−0.123', '–')
-    """
-    return NONE if value is None else written(value, digits)
-
-
 def ends(estimate: Estimate | None, digits: int = 3) -> str:
     """The interval alone.
 
@@ -131,7 +128,7 @@ def ends(estimate: Estimate | None, digits: int = 3) -> str:
     """
     if estimate is None or math.isnan(estimate.value):
         return NONE
-    return between(decimal(estimate.low, digits), decimal(estimate.high, digits))
+    return between(written(estimate.low, digits), written(estimate.high, digits))
 
 
 def with_ends(estimate: Estimate | None, digits: int = 3) -> str:
@@ -141,7 +138,7 @@ def with_ends(estimate: Estimate | None, digits: int = 3) -> str:
     ('0.310 (0.250–0.372)', '–')
     """
     between = ends(estimate, digits)
-    return NONE if estimate is None or between == NONE else f"{decimal(estimate.value, digits)} ({between})"
+    return NONE if estimate is None or between == NONE else f"{written(estimate.value, digits)} ({between})"
 
 
 def p_value(p: float) -> str:
@@ -150,7 +147,17 @@ def p_value(p: float) -> str:
     >>> p_value(0.03456), p_value(0.00004)
     ('0.035', '<\\xa00.001')
     """
-    return "<\N{NO-BREAK SPACE}0.001" if p < 0.001 else decimal(p)
+    return f"<{_SPACE}0.001" if p < 0.001 else written(p)
+
+
+def one_line(text: str) -> str:
+    r"""Words without line breaks, control characters and halves of letters; a no-break space stays.
+
+    >>> one_line(" a\n b\x00c \ud83d\N{NO-BREAK SPACE}%")
+    'a b c \xa0%'
+    """
+    plain = (letter if letter.isprintable() or letter == _SPACE or category(letter) == "Cf" else " " for letter in text)
+    return re.sub(" +", " ", "".join(plain)).strip()
 
 
 def estimate_text(estimate: Estimate | None) -> str:
@@ -212,6 +219,11 @@ class Payload:
     content: dict[str, Any]
     arrays: Arrays
 
+    @classmethod
+    def of(cls, content: Mapping[str, Any], arrays: Arrays) -> "Payload":
+        """The content with null for NaN, with the format's number and the directory of the arrays."""
+        return cls(without_nan({"format": FORMAT, **content}) | {"arrays": arrays.directory}, arrays)
+
 
 def json_for_html(content: Any) -> Markup:
     """JSON that can stand inside a `<script>` element whatever text it holds: no `<`, `>` or `&` is left in it.
@@ -225,10 +237,13 @@ def json_for_html(content: Any) -> Markup:
     return Markup(text)  # json.dumps left nothing but ASCII, and no sign of markup is in it
 
 
-Filters = Mapping[str, Callable[..., Any]]
-_FILTERS: Filters = {
+_FILTERS = {
     "percent": percent,
     "interval": interval,
+    "with_ends": with_ends,
+    "decimal": written,
+    "p_value": p_value,
+    "quantity": quantity_name,
     "raised": raised,
     "linked": linked,
     "reasons": reasons,
@@ -249,17 +264,16 @@ def fill_training_page(template: str, payload: Payload, **words: Any) -> str:
         style=assets("page.css"),
         script=assets(*_FIRST_SCRIPTS, charts, *examples, "page.js"),
         task=task,
+        terms=TERMS.get(task, TERMS["classification"]),
         equations=equations(task),
         dots=Markup() if several else dots_and_whiskers(content["agreements"], content["random"]),
         counted="lexicon/counting" in payload.arrays.directory,
         arrays=payload.arrays.packed(),
-        **words,
+        **{"alignment": [], "has_paper": False} | words,
     )
 
 
-def fill(
-    template: str, payload: Mapping[str, Any], *, style: str, script: str, filters: Filters | None = None, **words: Any
-) -> str:
+def fill(template: str, payload: Mapping[str, Any], *, style: str, script: str, **words: Any) -> str:
     """The page as text: the template's words, the payload for its script, and a policy that lets nothing else run."""
     environment = Environment(
         loader=PackageLoader("heedful.reports"),
@@ -269,7 +283,7 @@ def fill(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {**_FILTERS, **(filters or {})}
+    environment.filters |= _FILTERS
     page = environment.get_template(template).render(
         policy=policy(style, script),
         style=Markup(style),

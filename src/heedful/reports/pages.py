@@ -4,15 +4,13 @@ jinja2 fills words into a template and escapes them. Numbers are embedded and dr
 which write text with `textContent` alone. A Content-Security-Policy lets nothing else run and nothing be fetched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.errors import RunError
 from heedful.storage.atomic_files import write_text
-from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, RunKind, run_kind
-from heedful.studies.run_directory import RunDirectory
-from heedful.sweeps.result import SweepResult
+from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, run_kind
 
 if TYPE_CHECKING:
     from heedful.papers.experiment import Result
@@ -27,41 +25,56 @@ def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path =
     """
     if not runs:
         raise RunError("no run was named; a run is the folder that heedful study, audit or reproduce wrote")
-    kinds = {str(run): run_kind(run) for run in runs}
-    kind, *others = dict.fromkeys(kinds.values())
-    if len(runs) == 1:
-        return _PAGES[kind](runs[0], out if out is not None else runs[0] / "report.html", results)
-    if others or kind not in _SEVERAL:
-        each = ", ".join(f"{run} is {KIND_NAMES[one]}" for run, one in kinds.items())
-        raise RunError(f"one page sets studies, audits or followed trainings side by side, each with its like; {each}")
-    return _SEVERAL[kind](runs, out if out is not None else Path("comparison.html"))
+    if len(runs) > 1:
+        target = out if out is not None else Path("comparison.html")
+        write_text(target, _compared(runs))
+        return target
+    (run,) = runs
+    target = out if out is not None else run / "report.html"
+    kind = run_kind(run)
+    if kind == "audit":
+        from heedful.audits.result import AuditResult
+        from heedful.reports.audit_page import command_of, write_audit_page
+
+        return write_audit_page(AuditResult.load(run / RESULT), target, command_of(run))
+    if kind == "sweep":
+        from heedful.reports.sweep_page import write_sweep_page
+        from heedful.sweeps.result import SweepResult
+
+        return write_sweep_page(SweepResult.load(run / RESULT), run, target)
+    return _write_paper_of(run, target, results) if kind == "paper" else write_report(run, out=target)
 
 
 def write_report(run: Path, *, out: Path | None = None) -> Path:
     """Write the page of a finished study or of a followed training; returns its path."""
-    from heedful.reports.followed_page import render_following
-    from heedful.reports.study_page import render_study
-
     target = out if out is not None else run / "report.html"
-    followed = run_kind(run) == "followed"
-    write_text(target, render_following(run) if followed else render_study(RunDirectory(run)))
+    if run_kind(run) == "followed":
+        from heedful.reports.followed_page import render_following
+
+        write_text(target, render_following(run))
+    else:
+        from heedful.reports.study_page import render_study
+        from heedful.studies.run_directory import RunDirectory
+
+        write_text(target, render_study(RunDirectory(run)))
     return target
 
 
-def write_comparison(runs: Sequence[Path], out: Path) -> Path:
-    """Write one page of several studies side by side; returns its path."""
-    from heedful.reports.comparison import open_studies, render_comparison
+def _compared(runs: Sequence[Path]) -> str:
+    """The page of several runs of one kind."""
+    kinds = {str(run): run_kind(run) for run in runs}
+    if set(kinds.values()) == {"audit"}:
+        from heedful.reports.audit_comparison import render_audits
 
-    write_text(out, render_comparison(open_studies(runs)))
-    return out
+        return render_audits(runs)
+    from heedful.reports.comparison import open_studies, render_comparison, render_trainings
 
-
-def write_followed(runs: Sequence[Path], out: Path) -> Path:
-    """Write one page of several followed trainings side by side; returns its path."""
-    from heedful.reports.followed_page import render_followed
-
-    write_text(out, render_followed(runs))
-    return out
+    if set(kinds.values()) == {"study"}:
+        return render_comparison(open_studies(runs))
+    if set(kinds.values()) == {"followed"}:
+        return render_trainings(runs)
+    each = ", ".join(f"{run} is {KIND_NAMES[kind]}" for run, kind in kinds.items())
+    raise RunError(f"one page sets studies, audits or followed trainings side by side, each with its like; {each}")
 
 
 def write_paper(key: str, budget: str, results: Path, out: Path) -> Path:
@@ -90,24 +103,7 @@ def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[R
     return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key]
 
 
-def _study_page(run: Path, out: Path, results: Path) -> Path:
-    return write_report(run, out=out)
-
-
-def _audit_page(run: Path, out: Path, results: Path) -> Path:
-    from heedful.audits.result import AuditResult
-    from heedful.reports.audit_page import command_of, write_audit_page
-
-    return write_audit_page(AuditResult.load(run / RESULT), out, command_of(run))
-
-
-def _sweep_page(run: Path, out: Path, results: Path) -> Path:
-    from heedful.reports.sweep_page import write_sweep_page
-
-    return write_sweep_page(SweepResult.load(run / RESULT), run, out)
-
-
-def _paper_page(run: Path, out: Path, results: Path) -> Path:
+def _write_paper_of(run: Path, out: Path, results: Path) -> Path:
     """The page of a paper's folder, be it that of its results or that of its trained models."""
     made = Manifest.read(run).details
     key, budget = made["paper"], made["budget"]
@@ -117,23 +113,3 @@ def _paper_page(run: Path, out: Path, results: Path) -> Path:
     raise RunError(
         f"{run}: neither it nor {results / key / budget} has results; heedful reproduce {key} all makes them"
     )
-
-
-def _audits_page(runs: Sequence[Path], out: Path) -> Path:
-    from heedful.reports.audit_page import write_audits
-
-    return write_audits(runs, out)
-
-
-_PAGES: dict[RunKind, Callable[[Path, Path, Path], Path]] = {
-    "study": _study_page,
-    "followed": _study_page,
-    "audit": _audit_page,
-    "sweep": _sweep_page,
-    "paper": _paper_page,
-}
-_SEVERAL: dict[RunKind, Callable[[Sequence[Path], Path], Path]] = {
-    "study": write_comparison,
-    "followed": write_followed,
-    "audit": _audits_page,
-}

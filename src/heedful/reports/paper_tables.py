@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
-from unicodedata import category
 
 from markupsafe import Markup
 
@@ -17,7 +16,7 @@ from heedful.errors import DataError
 from heedful.html import between, raised
 from heedful.metrics.statistics import Estimate
 from heedful.papers.findings import Cell, ResultTable, Row
-from heedful.reports.html import NONE, written
+from heedful.reports.html import NONE, one_line, written
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -146,16 +145,6 @@ def markdown_text(text: str) -> str:
     line = "".join(f"<sup>{piece}</sup>" if i % 2 else piece for i, piece in enumerate(escaped))
     line = re.sub(r"^([-+=#])(?=\1|\s|$)", r"\\\1", line)  # neither a list nor a heading begins here
     return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)
-
-
-def one_line(text: str) -> str:
-    r"""Words without line breaks, control characters and halves of letters; a no-break space stays.
-
-    >>> one_line(" a\n b\x00c \ud83d\N{NO-BREAK SPACE}%")
-    'a b c \xa0%'
-    """
-    plain = (letter if letter.isprintable() or letter == _SPACE or category(letter) == "Cf" else " " for letter in text)
-    return re.sub(" +", " ", "".join(plain)).strip()
 
 
 def _heads(table: ResultTable) -> tuple[list[str], list[bool]]:

@@ -1,7 +1,8 @@
-"""The page of a study: what was studied, the table of agreements, the models, how to run it again."""
+"""The page of a study: its verdict, data, agreements and models in words, and the numbers of its charts and slider."""
 
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,77 +11,34 @@ from heedful.data.catalog import is_named
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
-from heedful.reports.html import MODEL_TITLES, NONE, duration, fill_training_page, interval, percent, with_interval
-from heedful.reports.study_payload import agreement_key, study_payload
+from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
+from heedful.reports.html import (
+    MODEL_TITLES,
+    NONE,
+    TERMS,
+    Arrays,
+    Payload,
+    duration,
+    fill_training_page,
+    interval,
+    percent,
+    with_interval,
+)
 from heedful.storage.serialization import digest
-from heedful.studies.page_data import study_page_data
-from heedful.studies.result import AgreementResult, StudyResult
+from heedful.studies.page_data import RECORDED, PageModel, PairExamples, StudyPageData, study_page_data
+from heedful.studies.page_words import AttendedWords, TranslatedWords
+from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
 _PURPOSES = {
     "standard": "attention learned with everything else; gives α, β and Δ",
     "uniform": "attention frozen uniform; gives β^uf, word knowledge gained without attention",
     "attention-only": "attention learned, all else frozen at its random start; gives α^fr",
-    "proxy": "a mean of word vectors; gives β^px, what counting words with {answers} can teach",
+    "proxy": "a mean of word vectors; gives β^px, what counting words with {answer}s can teach",
     "logistic": "ℓ2-regularised unigram weights; gives β^log",
     "lexicon": "a table of which words stand opposite each other, then five rounds of EM; gives α^IBM",
 }
 _ENCODERS = {"lstm": "LSTM", "bilstm": "BiLSTM", "transformer": "Transformer", "affine": "affine", "embedding": "no"}
-
-
-@dataclass(frozen=True)
-class AgreementLine:
-    """One row of the table of agreements, every cell as text."""
-
-    name: str
-    whose: str
-    value: str
-    interval: str
-    n: str
-    random: str
-    shuffle: str
-    split_half: str
-    chosen: str
-    accuracy_there: str
-    xi: str
-    xi_interval: str
-    seeds: str
-    ties: str
-    xi_bleu: str
-    paper: str
-    paper_xi: str
-    paper_xi_bleu: str
-
-
-@dataclass(frozen=True)
-class ModelLine:
-    """One kind of model: its purpose and its accuracy."""
-
-    title: str
-    purpose: str
-    accuracy: str
-    bleu: str
-    best_step: str
-
-
-@dataclass(frozen=True)
-class GlossaryTerms:
-    """The terms of one kind of study."""
-
-    example: str
-    examples: str
-    row: str
-    rows: str
-    accuracy: str
-    answer: str
-
-
-TERMS = {
-    "classification": GlossaryTerms("text", "texts", "text", "texts", "accuracy", "label"),
-    "translation": GlossaryTerms(
-        "sentence pair", "pairs", "output word", "output words", "token accuracy", "output word"
-    ),
-}
 
 
 def render_study(run: RunDirectory) -> str:
@@ -95,7 +53,6 @@ def render_study(run: RunDirectory) -> str:
         result=result,
         decisions=result.data.get("decisions"),
         agreements=agreement_lines(result),
-        terms=terms(result),
         alignment=alignment_sentences(result),
         has_paper=bool(payload.content["paper"]),
         models=model_lines(result),
@@ -107,37 +64,66 @@ def render_study(run: RunDirectory) -> str:
     )
 
 
-def terms(result: StudyResult) -> GlossaryTerms:
-    """The terms of a study's task."""
-    return TERMS[result.task]
+def agreement_key(name: str) -> str:
+    """One key for A(u, v) and A(v, u): own and cross compare the same pair in either order.
+
+    >>> agreement_key("A(beta_px,beta_uf)")
+    'A(beta_uf,beta_px)'
+    """
+    u, v = name[2:-1].split(",")
+    return f"A({v},{u})" if u in ("beta_px", "beta_log") else name
 
 
-def agreement_lines(result: StudyResult) -> list[AgreementLine]:
+def agreement_lines(result: StudyResult) -> list[dict[str, str]]:
     """The table of agreements, own and cross of each pair together, with the paper's values where it has the corpus."""
-    name = result.data["name"]
-    published, stars, bleu = published_agreements(name), published_stars(name), published_bleu(name)
     keys = list(dict.fromkeys(agreement_key(row.name) for row in result.agreements))
     ordered = sorted(result.agreements, key=lambda row: keys.index(agreement_key(row.name)))
-    return [_agreement_line(row, published, stars, bleu) for row in ordered]
+    return [_agreement_line(row, result.data["name"]) for row in ordered]
 
 
-def model_lines(result: StudyResult) -> list[ModelLine]:
+def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
+    """One row of the table, every cell as text."""
+    published, bleu = published_agreements(corpus), published_bleu(corpus)
+    key = agreement_key(row.name)
+    xi_key = f"xi{key[1:]}"
+    return {
+        "name": symbol(row.name),
+        "whose": row.convention,
+        "value": percent(row.estimate.value),
+        "interval": interval(row.estimate),
+        "n": f"{row.estimate.n:,}",
+        "random": percent(row.random),
+        "shuffle": with_interval(row.shuffle),
+        "split_half": percent(row.split_half),
+        "chosen": " · ".join(f"{step:,}" for step in row.chosen_steps or ()) or NONE,
+        "accuracy_there": " · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
+        "xi": percent(row.xi.value) + ("" if row.xi_reached else "*"),
+        "xi_interval": interval(row.xi),
+        "seeds": with_interval(row.over_seeds),
+        "ties": f"{row.ties:,}",
+        "xi_bleu": NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",
+        "paper": percent(published[key] / 100) if key in published else NONE,
+        "paper_xi": (percent(published[xi_key] / 100) if xi_key in published else NONE)
+        + ("*" if xi_key in published_stars(corpus) else ""),
+        "paper_xi_bleu": f"{bleu[xi_key]:.1f}" if xi_key in bleu else NONE,
+    }
+
+
+def model_lines(result: StudyResult) -> list[dict[str, str]]:
     """One line per kind of model, its seeds side by side."""
     lines = []
     for kind in dict.fromkeys(model.kind for model in result.models):
         models = [model for model in result.models if model.kind == kind]
-        best = [percent(model.best_accuracy) for model in models]
-        at = [f"{model.best_step:,}" for model in models]
         bleu = [f"{model.bleu[model.steps.index(model.best_step)]:.1f}" for model in models if model.bleu]
         fitted = kind == "lexicon" or all(len(model.steps) == 1 for model in models)
         lines.append(
-            ModelLine(
-                MODEL_TITLES[kind],
-                _PURPOSES[kind].format(answers=f"{terms(result).answer}s"),
-                " · ".join(best),
-                " · ".join(bleu) or NONE,
-                NONE if fitted else " · ".join(at),
-            )
+            {
+                "title": MODEL_TITLES[kind],
+                "purpose": _PURPOSES[kind].format(**TERMS[result.task]),
+                "accuracy": " · ".join(percent(model.best_accuracy) for model in models),
+                "bleu": " · ".join(bleu) or NONE,
+                "best_step": NONE if fitted else " · ".join(f"{model.best_step:,}" for model in models),
+            }
         )
     return lines
 
@@ -178,7 +164,7 @@ def data_facts(result: StudyResult) -> list[tuple[str, str]]:
         ("name", data["name"]),
         ("direction", " → ".join(data.get("languages", ()))),
         (
-            terms(result).examples,
+            TERMS[result.task]["examples"],
             f"{data['train']:,} to train on, {data['validation']:,} to validate, {data['test']:,} to test",
         ),
         ("labels", ", ".join(data["labels"])),
@@ -199,7 +185,7 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
     parameters = run.model(ModelSpec("standard", result.seeds[0])).summary().get("parameters_outside_embedding")
     size = f"; {parameters:,} parameters besides the embedding" if parameters else ""
     budget = (
-        f"{result.budget}: {train.steps:,} steps of {train.batch_size} {terms(result).examples}, "
+        f"{result.budget}: {train.steps:,} steps of {train.batch_size} {TERMS[result.task]['examples']}, "
         f"Adam at {train.learning_rate:g}; recorded at {len(train.evaluate_at)} steps"
     )
     return [
@@ -207,35 +193,6 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
         ("budget", budget),
         ("seeds", ", ".join(map(str, result.seeds))),
     ]
-
-
-def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
-    """Time, machine and versions from the manifest; only the digests where there is none yet."""
-    facts = [("settings", result.config_digest), ("data", result.data["digest"])]
-    manifest = run.manifest()
-    machine = manifest.machine
-    recorded: list[tuple[str, Any]] = [
-        ("finished", manifest.finished),
-        ("took", None if manifest.seconds is None else duration(manifest.seconds)),
-        ("machine", f"{machine['system']}, {machine['cores']} cores" if machine else None),
-        ("device", manifest.details.get("device")),
-        ("commit", manifest.commit),
-        ("versions", ", ".join(f"{name} {version}" for name, version in manifest.versions.items())),
-    ]
-    return [*((name, str(value)) for name, value in recorded if value), *facts]
-
-
-def rerun(run: RunDirectory) -> tuple[str | None, str]:
-    """The command that repeats this study, where there is one, and a sentence about it."""
-    config = run.config()
-    if made_by := run.manifest().command:
-        return made_by, "The command that made this study. It goes on from what its folder already holds."
-    if not is_named(config.data) and not Path(config.data).suffix:
-        return None, "The texts of this study were handed over from Python, so no command can name them."
-    command = _command(config)
-    if command is None:
-        return None, "No command can say these settings; they stand in config.toml beside this page."
-    return shlex.join(command), "This study was started from Python; this command asks for the same."
 
 
 def _architecture(config: StudyConfig) -> str:
@@ -249,35 +206,34 @@ def _architecture(config: StudyConfig) -> str:
     return f"{model.embedding}-wide embedding, {encoder}, {model.scorer} attention, {model.projection}"
 
 
-def _agreement_line(
-    row: AgreementResult, published: dict[str, float], stars: frozenset[str], bleu: dict[str, float]
-) -> AgreementLine:
-    key = agreement_key(row.name)
-    xi_key = f"xi{key[1:]}"
-    return AgreementLine(
-        name=symbol(row.name),
-        whose=row.convention,
-        value=percent(row.estimate.value),
-        interval=interval(row.estimate),
-        n=f"{row.estimate.n:,}",
-        random=percent(row.random),
-        shuffle=with_interval(row.shuffle),
-        split_half=percent(row.split_half),
-        chosen=" · ".join(f"{step:,}" for step in row.chosen_steps or ()) or NONE,
-        accuracy_there=" · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
-        xi=percent(row.xi.value) + ("" if row.xi_reached else "*"),
-        xi_interval=interval(row.xi),
-        seeds=with_interval(row.over_seeds),
-        ties=f"{row.ties:,}",
-        xi_bleu=NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",
-        paper=_printed(published.get(key)),
-        paper_xi=_printed(published.get(xi_key)) + ("*" if xi_key in stars else ""),
-        paper_xi_bleu=f"{bleu[xi_key]:.1f}" if xi_key in bleu else NONE,
-    )
+def provenance(run: RunDirectory, result: StudyResult) -> list[tuple[str, str]]:
+    """Time, machine and versions from the manifest; only the digests where there is none yet."""
+    manifest = run.manifest()
+    machine = manifest.machine
+    facts = [
+        ("finished", manifest.finished),
+        ("took", None if manifest.seconds is None else duration(manifest.seconds)),
+        ("machine", f"{machine['system']}, {machine['cores']} cores" if machine else None),
+        ("device", manifest.details.get("device")),
+        ("commit", manifest.commit),
+        ("versions", ", ".join(f"{name} {version}" for name, version in manifest.versions.items())),
+        ("settings", result.config_digest),
+        ("data", result.data["digest"]),
+    ]
+    return [(name, str(value)) for name, value in facts if value]
 
 
-def _printed(value: float | None) -> str:
-    return NONE if value is None else percent(value / 100)
+def rerun(run: RunDirectory) -> tuple[str | None, str]:
+    """The command that repeats this study, where there is one, and a sentence about it."""
+    config = run.config()
+    if made_by := run.manifest().command:
+        return made_by, "The command that made this study. It goes on from what its folder already holds."
+    if not is_named(config.data) and not Path(config.data).suffix:
+        return None, "The texts of this study were handed over from Python, so no command can name them."
+    command = _command(config)
+    if command is None:
+        return None, "No command can say these settings; they stand in config.toml beside this page."
+    return shlex.join(command), "This study was started from Python; this command asks for the same."
 
 
 def _command(config: StudyConfig) -> list[str] | None:
@@ -302,3 +258,133 @@ def _command(config: StudyConfig) -> list[str] | None:
     if config.lower is not None:
         command.append("--lower" if config.lower else "--no-lower")
     return command
+
+
+def study_payload(run: RunDirectory, result: StudyResult, data: StudyPageData) -> Payload:
+    """Agreements and curves from the result, examples and words from the page data."""
+    arrays = Arrays()
+    (models,) = data.models
+    published = published_agreements(result.data["name"])
+    content = {
+        "task": result.task,
+        "name": result.data["name"],
+        "labels": result.data["labels"],
+        "steps": list(models[0].steps),
+        "agreements": drawn_agreements(result),
+        "rows": [saved_row(row) for row in result.agreements],
+        "paper": {name: value / 100 for name, value in published.items() if name.startswith("A(")},
+        "random": result.random_agreement,
+        "accuracy": accuracy_curves(result),
+        "references": _references(result),
+        "entropy": asdict(result.entropy),
+        "models": [shown_model(model) for model in models],
+    }
+    if result.task == "translation":
+        content |= {"bleu": bleu_curves(result), "alignment": _alignment(result.alignment)}
+    return Payload.of(content | embedded(data, [run], arrays), arrays)
+
+
+def embedded(
+    data: StudyPageData,
+    runs: Sequence[RunDirectory],
+    arrays: Arrays,
+    names: Sequence[str] = ("",),
+    places: Sequence[Sequence[int]] = ((),),
+) -> dict[str, Any]:
+    """The examples and the words of all runs; names, places: of each run, as in `RunWords`."""
+    if data.examples is None:
+        return {}
+    if isinstance(data.examples, PairExamples):
+        translated = [table for table in data.words if isinstance(table, TranslatedWords)]
+        content = embed_pairs(runs[0], data.examples, arrays)
+        return content | embed_translations(translated, runs[0].tokeniser(), arrays, names, places)
+    attended = [table for table in data.words if isinstance(table, AttendedWords)]
+    rows = zip(runs, attended, names, places, strict=True)
+    return embed_texts(runs[0], data.examples, arrays) | embed_words([run_words(*row) for row in rows], arrays)
+
+
+def shown_model(model: PageModel) -> dict[str, Any]:
+    """A model that the page lets choose, and what it is called there."""
+    prefix = f"{model.run_name}: " if model.run_name else ""
+    return {
+        "name": model.name,
+        "kind": model.kind,
+        "title": f"{prefix}{MODEL_TITLES[model.kind]}, seed {model.seed}",
+    }
+
+
+def drawn_agreements(result: StudyResult) -> list[dict[str, Any]]:
+    """What the charts know of the agreements of a study."""
+    return [
+        drawn_agreement(row.name, row.estimate, row.shuffle, row.curve)
+        | {"convention": row.convention, "maximised": row.chosen_steps is not None}
+        for row in result.agreements
+    ]
+
+
+def drawn_agreement(name: str, estimate: Estimate, shuffle: Estimate, curve: Curve) -> dict[str, Any]:
+    """What the charts know of an agreement of one model at its last step."""
+    return {
+        "key": agreement_key(name),
+        "symbol": symbol(name),
+        "convention": "own",
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "shuffle": shuffle.value,
+        "maximised": False,
+        "curve": asdict(curve),
+    }
+
+
+def saved_row(row: AgreementResult) -> dict[str, Any]:
+    """One line of the CSV file that the page offers; several seeds share a cell, separated by spaces."""
+    several = {
+        "per_seed": row.per_seed,
+        "over_seeds_low": row.over_seeds.low,
+        "over_seeds_high": row.over_seeds.high,
+        "chosen_steps": row.chosen_steps,
+        "accuracy_there": row.accuracy_there,
+        **({} if row.xi_bleu is None else {"xi_bleu": row.xi_bleu}),
+    }
+    cells = agreement_row(row) | several
+    return {name: " ".join(map(str, cell)) if isinstance(cell, tuple) else cell for name, cell in cells.items()}
+
+
+def accuracy_curves(result: StudyResult) -> list[dict[str, Any]]:
+    """Validation accuracy over training, one curve for each recorded model."""
+    return [_curve(model, model.accuracy) for model in result.models if model.kind in RECORDED]
+
+
+def bleu_curves(result: StudyResult) -> list[dict[str, Any]]:
+    """BLEU over training as a share of 100, like all that is drawn."""
+    return [_curve(model, [score / 100 for score in model.bleu]) for model in result.models if model.bleu]
+
+
+def _curve(model: ModelSummary, values: Sequence[float]) -> dict[str, Any]:
+    known = {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed}
+    return known | {"steps": model.steps, "values": values}
+
+
+def _references(result: StudyResult) -> list[dict[str, Any]]:
+    """Levels to compare the curves of accuracy with."""
+    levels = [(MODEL_TITLES[kind], result.mean_best_accuracy(kind)) for kind in ("proxy", "logistic")]
+    levels.append(("most frequent label", result.data.get("majority")))
+    return [{"title": title, "value": value} for title, value in levels if value is not None]
+
+
+def _alignment(alignment: AlignmentResult | None) -> dict[str, Any] | None:
+    """Alignment error of attention over training, and the levels to compare it with."""
+    if alignment is None:
+        return None
+    levels = [
+        ("counting α^IBM", alignment.counting),
+        ("IBM Model 1", alignment.model_1),
+        ("diagonal", alignment.diagonal),
+    ]
+    return {
+        "curve": asdict(alignment.attention),
+        "ends": [{"low": end.low, "high": end.high} for end in (alignment.untrained, alignment.trained)],
+        "references": [{"title": title, "value": e.value, "low": e.low, "high": e.high} for title, e in levels]
+        + [{"title": "chance", "value": alignment.chance}],
+    }

@@ -6,8 +6,8 @@ Content-Security-Policy lets nothing else run and nothing be fetched.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from heedful.html import symbol
@@ -29,25 +29,6 @@ from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 _WIDEST = 17  # letters of a name that fit before a picture's scale
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A figure in all studies: small multiples on one scale."""
-
-    anchor: str
-    name: str
-    about: str
-    multiples: tuple[Picture, ...]
-
-
-@dataclass(frozen=True)
-class StudyLine:
-    """A row of the table of studies."""
-
-    place: tuple[str, ...]
-    link: str
-    cells: tuple[ShadedCell, ...]
-
-
 def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None) -> Path:
     """Write the page of the sweep in that folder; returns its path."""
     target = out or folder / "report.html"
@@ -59,7 +40,6 @@ def render_sweep(result: SweepResult, name: str) -> str:
     """The page as text."""
     keys = result.figure_keys()
     own = [key for key in keys if not key.endswith(" cross")]
-    measures = [_measure(result, key) for key in keys]
     return fill(
         "sweep.html.j2",
         {"name": name},
@@ -70,8 +50,8 @@ def render_sweep(result: SweepResult, name: str) -> str:
         axes=result.axes,
         finished=[study for study in result.studies if study.state == "finished"],
         failed=[(_place(result, study), study.error) for study in result.failed],
-        first=[measure for measure in measures if not measure.name.endswith("cross")],
-        second=[measure for measure in measures if measure.name.endswith("cross")],
+        first=[_measure(result, key) for key in own],
+        second=[_measure(result, key) for key in keys if key not in own],
         columns=[_written(key).removesuffix(" own") for key in own],
         rows=_rows(result, own),
         steps=range(STEPS + 1),
@@ -86,8 +66,11 @@ def _title(result: SweepResult) -> str:
     return f"{count}{over}"
 
 
-def _measure(result: SweepResult, key: str) -> Measure:
-    """One picture for each place on all axes but the longest, whose values are its rows; one scale for all."""
+def _measure(result: SweepResult, key: str) -> dict[str, Any]:
+    """A figure in all studies: a picture for each place on all axes but the longest, whose values are its rows.
+
+    All pictures have one scale.
+    """
     rows = _row_axis(result)
     apart = [len(axis.values) > 1 and i != rows for i, axis in enumerate(result.axes)]
     groups: dict[str, list[tuple[str, SweepFigure]]] = {}
@@ -104,19 +87,16 @@ def _measure(result: SweepResult, key: str) -> Measure:
         for title, group in groups.items()
     }
     scale = ChartScale.over([line for group in lines.values() for line in group], shares=True)
-    about = f"rows: {result.axes[rows].name}" if rows is not None else ""
-    return Measure(
-        anchor=_anchor(key),
-        name=_written(key),
-        about=about,
-        multiples=tuple(
-            Picture(
-                f"{_anchor(key)}-{i}",
-                dots_svg(title or _written(key), group, scale, references=_chance(groups[title], scale)),
-            )
+    name, anchor = _written(key), "".join(c if c.isalnum() else "-" for c in key)
+    return {
+        "anchor": anchor,
+        "name": name,
+        "about": f"rows: {result.axes[rows].name}" if rows is not None else "",
+        "multiples": [
+            Picture(f"{anchor}-{i}", dots_svg(title or name, group, scale, references=_chance(groups[title], scale)))
             for i, (title, group) in enumerate(lines.items(), 1)
-        ),
-    )
+        ],
+    }
 
 
 def _row_axis(result: SweepResult) -> int | None:
@@ -135,14 +115,15 @@ def _chance(group: Sequence[tuple[str, SweepFigure]], scale: ChartScale) -> list
     return [(known[0], "chance")]
 
 
-def _rows(result: SweepResult, keys: Sequence[str]) -> list[StudyLine]:
+def _rows(result: SweepResult, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The finished studies: place, link and shaded figures of each."""
     ends = {key: _ends(result, key) for key in keys}
     return [
-        StudyLine(
-            study.place,
-            f"{quote(study.folder)}/report.html",
-            tuple(_shaded(study.figure(key), *ends[key]) for key in keys),
-        )
+        {
+            "place": study.place,
+            "link": f"{quote(study.folder)}/report.html",
+            "cells": [_shaded(study.figure(key), *ends[key]) for key in keys],
+        }
         for study in result.studies
         if study.state == "finished"
     ]
@@ -174,14 +155,8 @@ def _written(key: str) -> str:
     ('A(α, β^uf) own', 'accuracy')
     """
     name, _, convention = key.rpartition(" ")
-    if convention in ("own", "cross"):
-        return f"{symbol(name)} {convention}"
-    return key
+    return f"{symbol(name)} {convention}" if convention in ("own", "cross") else key
 
 
 def _short(name: str) -> str:
     return name if len(name) <= _WIDEST else f"{name[: _WIDEST - 1]}…"
-
-
-def _anchor(key: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in key)

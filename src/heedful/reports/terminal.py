@@ -16,16 +16,16 @@ from heedful.metrics.statistics import Estimate
 from heedful.reports.html import (
     MODEL_TITLES,
     NONE,
-    decimal,
     duration,
     ends,
     estimate_text,
     interval,
+    one_line,
     percent,
     quantity_name,
     with_ends,
+    written,
 )
-from heedful.reports.paper_tables import one_line, plain_cell
 from heedful.storage.serialization import to_toml
 from heedful.storage.tables import cell
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer
-    from heedful.reports.audit_sections import Scores
+    from heedful.reports.audit_page import Scores
     from heedful.studies.dry_run import StudyPlan
     from heedful.studies.result import StudyResult, Verdict
     from heedful.sweeps.result import SweepResult, SweepStudy
@@ -109,9 +109,7 @@ def print_preflight(result: "Preflight") -> None:
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
     outputs = [each for each in result.outputs if each.most or each.least]
-    table = Table(show_header=True)
-    for column in ("output", "words that speak for it", "words that speak against it"):
-        table.add_column(column)
+    table = Table("output", "words that speak for it", "words that speak against it")
     for each in outputs[:12]:
         table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
     console.print(table if outputs else "no word speaks for an output or against it")
@@ -124,8 +122,10 @@ def print_preflight(result: "Preflight") -> None:
         console.print(f"  {decision}", style="dim")
 
 
-def print_result(result: "Result") -> None:
+def print_paper_result(result: "Result") -> None:
     """A paper's tables, measured beside published, and the notes under them."""
+    from heedful.reports.paper_tables import plain_cell
+
     console = _console()
     console.print(Text.assemble((result.title, "bold"), f" ({result.budget}, {result.manifest.seconds or 0:.0f} s)"))
     for measured in result.finding.tables:
@@ -185,7 +185,7 @@ def size(count: int) -> str:
 def print_audit(result: "AuditResult", report: Path) -> None:
     """τ beside a random model's, erasure, movement, the verdict, and the path of the report."""
     from heedful.attribution.attention_maps import RANDOM
-    from heedful.reports.audit_sections import Scores
+    from heedful.reports.audit_page import Scores
 
     console, scores = _console(), Scores(result)
     read = f"{result.texts:,} texts, {result.passages:,} predictions"
@@ -244,7 +244,7 @@ def _audit_lines(scores: "Scores", output: str) -> list[str]:
     if (aer := scores.score("aer", scores.headline)) is not None:
         chance = scores.score("aer", RANDOM)
         lines.append(
-            f"alignment error {with_ends(aer)}{'' if chance is None else f', at random {decimal(chance.value)}'}"
+            f"alignment error {with_ends(aer)}{'' if chance is None else f', at random {written(chance.value)}'}"
         )
     return lines
 
@@ -253,7 +253,7 @@ def print_runs(listing: "RunList") -> None:
     """One line a run: when, where, what, its state and its main figures."""
     console = _console()
     wide = console.width >= _WIDE
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    table = _table()
     for name in ("when (UTC)", "kind", "state", "run", *(["what"] if wide else []), "accuracy", "A(α, β)", "took"):
         number = name in ("accuracy", "A(α, β)", "took")
         table.add_column(
@@ -280,7 +280,7 @@ def print_runs(listing: "RunList") -> None:
 
 def print_answer(answer: "Answer") -> None:
     """The rows of an answer, at most `MOST`."""
-    console, table = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    console, table = Console(), _table()
     rows = answer.table.slice(0, MOST)
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         values = [value for value in column.to_pylist() if value is not None]
@@ -296,8 +296,7 @@ def print_answer(answer: "Answer") -> None:
 
 def print_sweep(result: "SweepResult", report: Path) -> None:
     """Main figures of every study, the failures, and the path of the page."""
-    console = _console()
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    console, table = _console(), _table()
     for axis in result.axes:
         table.add_column(Text(axis.name), overflow="fold")
     keys = [key for key in _SWEEP_FIGURES if key in result.figure_keys()]
@@ -336,7 +335,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _value(estimate: Estimate | None) -> str:
-    return NONE if estimate is None else decimal(estimate.value, 2)
+    return NONE if estimate is None else written(estimate.value, 2)
 
 
 def _share(estimate: Estimate | None) -> str:
