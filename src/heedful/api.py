@@ -56,7 +56,7 @@ def preflight(
     """
     from heedful.preflights.preflight import run_preflight
 
-    _check_names("preflight", settings, open_data, run_preflight)
+    _check_names("preflight", settings, open_data, run_preflight, names=("target",))
     settings["permutations"] = permutations
     target = settings.pop("target", None)
     place = None if on == "local" else place_named(on)
@@ -72,7 +72,7 @@ def preflight(
     reading = {"task": task_of(data, target), "text": None, "label": None, **_take(settings, ("task", "text", "label"))}
     source = open_stream(data, target, task=reading["task"], text=reading["text"], label=reading["label"])
     chosen = Settings(**given, **_take(settings, ("min_count", "lower", "seed")))
-    with show_progress(enabled=progress) as (on_progress, _):
+    with show_progress(enabled=progress) as on_progress:
         return run_streamed(source, chosen, on_progress=on_progress, **settings)
 
 
@@ -111,23 +111,15 @@ def study(
         settings["task"] = task_of(corpus)
     config = study_config(name, budget=budget, seeds=seeds, **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
-    with show_progress(enabled=progress) as (show_line, on_stage), tracking(track, folder, config) as tracked:
+    with show_progress(enabled=progress) as show_event, tracking(track, folder, config) as tracked:
 
-        def on_progress(line: "Event") -> None:
-            show_line(line)
-            tracked.line(line)
+        def on_progress(event: "Event") -> None:
+            show_event(event)
+            tracked.line(event)
 
-        result = run_study(
-            config,
-            folder,
-            corpus=corpus,
-            jobs=jobs,
-            device=device,
-            on_progress=on_progress,
-            on_stage=on_stage,
-        )
+        result = run_study(config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress)
         tracked.result(result)
-        on_stage("writing the report")
+        on_progress({"stage": "writing the report"})
         write_report(folder)
     return result
 
@@ -187,16 +179,13 @@ def audit(
     from heedful.reports.audit_page import write_audit_page
 
     measuring = [field.name for field in fields(AuditSettings)]
-    _check_names("audit", settings, open_request, open_data, names=measuring)
+    _check_names("audit", settings, open_request, open_data, names=("target", *measuring))
     chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
     model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(model_name)}")
     reading = {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
-    with (
-        open_request(model, data, **reading) as request,
-        show_progress(enabled=progress) as (on_progress, on_stage),
-    ):
-        on_stage(f"auditing {model_name} on {data_name}")
+    with open_request(model, data, **reading) as request, show_progress(enabled=progress) as on_progress:
+        on_progress({"stage": f"auditing {model_name} on {data_name}"})
         result = run_audit(
             request.subject,
             request.passages,
@@ -254,7 +243,7 @@ def reproduce(
     from heedful.papers.reproduction import reproduce as run
     from heedful.reports.pages import write_paper, write_paper_docs
 
-    with show_progress(enabled=progress) as (on_progress, on_stage):
+    with show_progress(enabled=progress) as on_progress:
         made = run(
             paper,
             tables or ("all",),
@@ -265,9 +254,8 @@ def reproduce(
             device=device,
             again=again,
             on_progress=on_progress,
-            on_stage=on_stage,
         )
-        on_stage("writing the report")
+        on_progress({"stage": "writing the report"})
         write_paper(paper, budget, Path(results), Path(work) / paper / budget / "report.html")
         if docs is not None:
             write_paper_docs(paper, budget, Path(results), Path(docs))
@@ -286,44 +274,24 @@ def claims(budget: str | None = None, *, results: Path | str = "results") -> "li
 
 
 def sweep(
-    grid: Any,
-    *,
-    on: str = "local",
-    address: str | None = None,
-    out: Path | str | None = None,
-    jobs: int | None = None,
-    retries: int = 1,
-    cpus: int | float = 1,
-    gpus: int | float = 0,
-    shared: bool | None = None,
-    device: str = "auto",
-    progress: bool = True,
+    grid: Any, *, out: Path | str | None = None, progress: bool = True, **settings: Any
 ) -> "SweepResult":
     """Run every study of a grid that is not finished yet; write the sweep's table and page.
 
-    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. on: `local` for processes of
-    one thread, `jobs` at a time (one per core); `ray` for a cluster at `address`. out: the sweep's folder. retries: how
-    often a failed study is tried again. cpus, gpus: what one study needs. shared: whether the nodes can see `out`.
+    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. out: the sweep's folder.
+    settings: any of `SweepSettings`: `on`, `local` for processes of one thread, `jobs` at a time (one per core), or
+    `ray` for a cluster at `address`; `retries`, how often a failed study is tried again; `cpus` and `gpus`, what one
+    study needs; `shared`, whether the nodes can see `out`; and `device`.
 
     >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
     """
     from heedful.reports.sweep_page import write_sweep_page
-    from heedful.sweeps.sweep import start_sweep
+    from heedful.sweeps.sweep import SweepSettings, start_sweep
 
+    _check_names("sweep", settings, SweepSettings)
     folder = Path(out) if out is not None else RUNS / (run_name(str(grid)) if isinstance(grid, str | Path) else "sweep")
     result = start_sweep(
-        grid,
-        folder,
-        study_function="heedful.api:study_of_sweep",
-        on=on,
-        address=address,
-        jobs=jobs,
-        retries=retries,
-        cpus=cpus,
-        gpus=gpus,
-        shared=shared,
-        device=device,
-        progress=progress,
+        grid, folder, SweepSettings(**settings), study_function="heedful.api:study_of_sweep", progress=progress
     )
     write_sweep_page(result, folder)
     return result
@@ -415,7 +383,7 @@ def _check_names(
 ) -> None:
     """Refuse a setting that is neither among `names` nor a keyword argument of one of the functions."""
     parameters = [p for function in functions for p in inspect.signature(function).parameters.values()]
-    allowed = ["target", *names, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    allowed = [*names, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
     for name in settings:
         known(name, dict.fromkeys(allowed), verb)
 

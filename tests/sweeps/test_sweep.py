@@ -13,7 +13,7 @@ from heedful.reports.pages import write_page
 from heedful.storage.manifest import Manifest, run_kind
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult
-from heedful.sweeps.sweep import run_sweep, start_sweep
+from heedful.sweeps.sweep import SweepSettings, run_sweep, start_sweep
 from tests.sweeps.tiny import FakeBackend, tiny_grid
 
 GRID = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100]}))
@@ -182,4 +182,4 @@ def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
 )
 def test_what_does_not_go_together(settings, said, tmp_path):
     with pytest.raises(ConfigError, match=said):
-        start_sweep(tiny_grid("sst"), tmp_path / "out", progress=False, **settings)
+        start_sweep(tiny_grid("sst"), tmp_path / "out", SweepSettings(**settings), progress=False)

@@ -5,6 +5,7 @@ gives exactly Eq. 17; the paper stops there, `ibm_model_1` goes on.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,6 +126,7 @@ def ibm_model_1(
     null: bool = False,
     source_size: int | None = None,
     target_size: int | None = None,
+    on_iteration: Callable[[Lexicon], None] = lambda lexicon: None,
 ) -> Lexicon:
     """IBM Model 1 by expectation maximisation from the uniform start (Brown et al. 1993; snell2021 §4.2).
 
@@ -132,7 +134,8 @@ def ibm_model_1(
         M: Trans(o|i) = c(i, o) / Σ_o' c(i, o'),   c(i, o) = Σ_m Σ_t Σ_l α(t, l) 1[x_l = i] 1[y_t = o]
         log-likelihood = Σ_m Σ_t ln( Σ_l Trans(y_t|x_l) / L )
 
-    `null` adds an empty word to every input, from which any output word may come; the paper has none.
+    `null` adds an empty word to every input, from which any output word may come; the paper has none. `on_iteration`
+    gets the lexicon after each iteration.
 
     >>> lexicon = ibm_model_1([[0, 1], [0]], [[0, 1], [0]], iterations=200)
     >>> lexicon.table.toarray().round(1)
@@ -152,11 +155,13 @@ def ibm_model_1(
     constant = float(np.dot(np.log(first.lengths), second.lengths))
     history = [-math.log(max(1, sizes[1])) * len(second.values)]
     for iteration in range(iterations):
+        if iteration > 0:
+            data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
         evidence = kernels.evidence(*places, indptr, indices, data, sizes[1])
         history.append(float(np.log(evidence).sum()) - constant)
-        if iteration + 1 < iterations:
-            data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
-    return Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
+        lexicon = Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
+        on_iteration(lexicon)
+    return lexicon
 
 
 def _index(sources: Ragged, size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

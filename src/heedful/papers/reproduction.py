@@ -4,7 +4,7 @@ Results on disk are stale once the settings or the version of their experiment h
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -15,7 +15,7 @@ from typing import Any
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import Job, run_jobs
-from heedful.execution.worker import OnEvent, call
+from heedful.execution.worker import Event, OnEvent, call
 from heedful.papers.claims import Claim, LedgerEntry, judge
 from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
 from heedful.papers.results import Result, new_result, result_path, stored_results, why_stale, write_folder_manifest
@@ -72,7 +72,6 @@ def reproduce(
     device: str = "auto",
     again: bool = False,
     on_progress: OnEvent = lambda event: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
 ) -> list[Result]:
     """The results of these experiments: read from `results` where they are stored and not stale, else made now.
 
@@ -87,9 +86,9 @@ def reproduce(
     workspace = Workspace(budget, work / key / budget)
     for folder in (results / key / budget, workspace.root) if wanted else ():
         write_folder_manifest(folder, key, budget)
-    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress, on_stage=on_stage)
+    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress)
     for experiment in wanted:
-        on_stage(experiment.title)
+        on_progress({"stage": experiment.title})
         started, before = time.perf_counter(), stored[experiment.name]
         finding = experiment.find(workspace)
         seconds = spent[experiment.name] + time.perf_counter() - started
@@ -115,7 +114,6 @@ def prepare(
     jobs: int | None = None,
     device: str = "auto",
     on_progress: OnEvent = lambda event: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
 ) -> dict[str, float]:
     """Compute what some experiments need and the workspace does not have; what is there and undamaged is kept.
 
@@ -130,7 +128,7 @@ def prepare(
     with ExitStack() as locks:
         while needs or trained:
             opened = [
-                (name, locks.enter_context(_open(config, workspace, device, on_progress, on_stage)))
+                (name, locks.enter_context(_open(config, workspace, device, on_progress)))
                 for name, config in _missing_studies(needs, workspace)
             ]
             parts = {
@@ -142,7 +140,8 @@ def prepare(
                 ],
             }
             if any(parts.values()):
-                on_stage(", ".join(f"{len(part)} {what}" for what, part in parts.items() if part))
+                stage = ", ".join(f"{len(part)} {what}" for what, part in parts.items() if part)
+                on_progress({"stage": stage})
             owned = [pair for part in parts.values() for pair in part]
             done = run_jobs(
                 [_timed(job) for _, job in owned],
@@ -189,15 +188,12 @@ def _missing_units(
 
 
 def _open(
-    config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent, on_stage: Callable[[str], None]
+    config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent
 ) -> AbstractContextManager[OpenStudy]:
-    return open_study(
-        config,
-        workspace.root / study_folder(config),
-        device=device,
-        on_progress=on_progress,
-        on_stage=lambda stage: on_stage(f"{config.data}: {stage}"),
-    )
+    def on_event(event: Event) -> None:
+        on_progress({**event, "stage": f"{config.data}: {event['stage']}"} if "stage" in event else event)
+
+    return open_study(config, workspace.root / study_folder(config), device=device, on_progress=on_event)
 
 
 def _training_jobs(study: OpenStudy) -> list[Job]:

@@ -36,8 +36,7 @@ def run_study(
     jobs: int | None = None,
     device: str = "auto",
     train: Callable[..., None] | None = None,
-    on_progress: OnEvent = lambda line: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_progress: OnEvent = lambda event: None,
 ) -> StudyResult:
     """Train, record and measure the models of a study in `out`; finished steps that are there already are kept.
 
@@ -50,10 +49,10 @@ def run_study(
         from heedful.studies.training import train_all  # needs torch, which reports do without
 
         train = train_all
-    with open_study(config, out, corpus=corpus, device=device, on_progress=on_progress, on_stage=on_stage) as study:
-        on_stage("training")
+    with open_study(config, out, corpus=corpus, device=device, on_progress=on_progress) as study:
+        on_progress({"stage": "training"})
         train(study.run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress, lock=study.lock)
-        on_stage("measuring")
+        on_progress({"stage": "measuring"})
         result = analyse(study.run)
         study.finish(result)
     return result
@@ -93,8 +92,7 @@ def open_study(
     *,
     corpus: Corpus | ParallelCorpus | None = None,
     device: str = "auto",
-    on_progress: OnEvent = lambda line: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_progress: OnEvent = lambda event: None,
 ) -> Iterator[OpenStudy]:
     """Lock a study's run directory, set damaged files aside and write the data: everything before training."""
     run, clock = RunDirectory(out), RunClock("study")
@@ -110,7 +108,7 @@ def open_study(
         repair_run(run, config, notify)
         clock.begin(run.root)
         run.claim(config)
-        on_stage("reading the data")
+        on_progress({"stage": "reading the data"})
         prepare_data(run, config, corpus)
         yield OpenStudy(run, config, lock, device, clock, repaired)
 

@@ -12,7 +12,7 @@ from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
 from heedful.metrics.bleu import corpus_bleu
-from heedful.models.lexicon import ibm_model_1
+from heedful.models.lexicon import Lexicon, ibm_model_1
 from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator, translate
 from heedful.studies.run_directory import RunDirectory, sample_indices
@@ -123,14 +123,17 @@ def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.d
 def _count_words(job: ModelTraining) -> dict[str, Any]:
     """IBM Model 1: step k is its k-th iteration; the first is the paper's count table (snell2021, Eqs 16–19)."""
     train, size = job.run.pairs("train"), len(job.run.tokeniser())
-    metrics = []
-    for k in range(1, EM_ITERATIONS + 1):
-        lexicon = ibm_model_1(train.source, train.outputs, k, source_size=size, target_size=size)
+    metrics: list[dict[str, Any]] = []
+
+    def see(lexicon: Lexicon) -> None:
+        k, loss = len(metrics) + 1, -lexicon.log_likelihood[-1] / len(train.outputs.values)
         for name, pairs in job.run.recorded_pairs().items():
             job.folder.record(k, record_lexicon(lexicon, pairs), name)
-        words = len(train.outputs.values)
-        metrics.append({"step": k, "loss": -lexicon.log_likelihood[-1] / words, "accuracy": None})
-        job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": metrics[-1]["loss"]})
+        metrics.append({"step": k, "loss": loss, "accuracy": None})
+        job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": loss})
+
+    sizes = {"source_size": size, "target_size": size}
+    ibm_model_1(train.source, train.outputs, EM_ITERATIONS, **sizes, on_iteration=see)
     job.folder.save_metrics(metrics)
     return {"best_step": 1}
 
