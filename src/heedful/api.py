@@ -17,8 +17,7 @@ from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
-    from heedful.execution.pool import Place
-    from heedful.execution.worker import Event, OnEvent
+    from heedful.execution.pool import Event, OnEvent, Place
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
@@ -273,9 +272,7 @@ def claims(budget: str | None = None, *, results: Path | str = "results") -> "li
     return ledger(budget, Path(results))
 
 
-def sweep(
-    grid: Any, *, out: Path | str | None = None, progress: bool = True, **settings: Any
-) -> "SweepResult":
+def sweep(grid: Any, *, out: Path | str | None = None, progress: bool = True, **settings: Any) -> "SweepResult":
     """Run every study of a grid that is not finished yet; write the sweep's table and page.
 
     grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. out: the sweep's folder.

@@ -120,7 +120,8 @@ def test_units_are_computed_by_workers_and_an_error_is_one_line(room, monkeypatc
     events = []
     prepare([experiment("e", unit("a", 1))], room, device="cpu", on_progress=events.append)
     assert room.answers([unit("a", 1)]) == {"a": {"x": 2, "device": "cpu", "threads": 1}}
-    assert events == [{"model": "a", "step": 1, "steps": 1}, {"model": "a", "done": True}]
+    jobs = [{"model": "a", "step": 1, "steps": 1}, {"model": "a", "done": True}]
+    assert events == [{"stage": "1 units to compute"}, *jobs]
     with pytest.raises(TrainingError, match=r"^b: 1 is refused$"):
         prepare([experiment("e", replace(unit("b", 1), function=f"{__name__}:refused"))], room, device="cpu")
     assert len(list((room.root / UNITS).iterdir())) == 1

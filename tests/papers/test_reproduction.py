@@ -12,7 +12,7 @@ import pytest
 
 from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
-from heedful.execution.worker import Event
+from heedful.execution.pool import Event
 from heedful.papers import reproduction as module
 from heedful.papers.experiment import Workspace, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results

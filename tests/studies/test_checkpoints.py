@@ -8,8 +8,8 @@ from heedful.errors import ConfigError
 from heedful.models.training import TrainingState
 from heedful.storage.atomic_files import sha256
 from heedful.storage.checksums import read_checksummed_json, write_checksummed_json
-from heedful.studies.checkpoints import SETTING, Checkpoint, Checkpoints
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
+from heedful.studies.training import SETTING, Checkpoint, Checkpoints
 
 
 def checkpoints(folder, *, device="cpu", shift=0) -> Checkpoints:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from heedful.execution.worker import Event, OnEvent
+from heedful.execution.pool import Event, OnEvent
 
 _WIDE = 100  # columns; with fewer, only the remaining time is shown, not the elapsed time
 _STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}

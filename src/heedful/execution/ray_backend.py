@@ -23,8 +23,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
-from heedful.execution.pool import Job, Shared, StoppedError, WorkerDiedError
-from heedful.execution.worker import OnEvent, call
+from heedful.execution.pool import Job, OnEvent, Shared, StoppedError, WorkerDiedError, call
 
 PIECE = 8_000_000  # bytes sent at a time
 INCOMING = ".incoming-heedful"

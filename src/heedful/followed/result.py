@@ -16,9 +16,8 @@ from heedful.metrics.statistics import Estimate, bootstrap_mean
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.manifest import RESULT, Manifest, RunClock, refuse_other
 from heedful.storage.serialization import Stored, digest, frame
-from heedful.studies.result import Answer, Curve, Question, Verdict
+from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
 from heedful.studies.run_directory import ModelDirectory
-from heedful.studies.verdict import against_chance, with_interval
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 if TYPE_CHECKING:

@@ -154,13 +154,13 @@ def ibm_model_1(
     indptr, indices, data = kernels.first_step(*places, first.lengths, sizes[1])
     constant = float(np.dot(np.log(first.lengths), second.lengths))
     history = [-math.log(max(1, sizes[1])) * len(second.values)]
-    for iteration in range(iterations):
-        if iteration > 0:
-            data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
+    for iteration in range(1, iterations + 1):
         evidence = kernels.evidence(*places, indptr, indices, data, sizes[1])
         history.append(float(np.log(evidence).sum()) - constant)
         lexicon = Lexicon(sparse.csr_array((data, indices, indptr), shape=sizes), null, tuple(history))
         on_iteration(lexicon)
+        if iteration < iterations:
+            data = kernels.maximise(*places, indptr, indices, data, 1 / evidence, sizes[1])
     return lexicon
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError, RunError
-from heedful.execution.pool import Job
-from heedful.execution.worker import OnEvent, call
+from heedful.execution.pool import Job, OnEvent, call
 from heedful.papers.findings import Finding
 from heedful.storage.serialization import content, digest
 from heedful.storage.step_cache import Notify, StepRecord, read_answer, record_beside, write_answer

@@ -14,8 +14,7 @@ from typing import Any
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
-from heedful.execution.pool import Job, run_jobs
-from heedful.execution.worker import Event, OnEvent, call
+from heedful.execution.pool import Event, Job, OnEvent, call, run_jobs
 from heedful.papers.claims import Claim, LedgerEntry, judge
 from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
 from heedful.papers.results import Result, new_result, result_path, stored_results, why_stale, write_folder_manifest

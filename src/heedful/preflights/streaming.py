@@ -19,8 +19,7 @@ from heedful.data.ragged import as_ids
 from heedful.data.vocabulary import SPECIALS, FrequentWords
 from heedful.data.words import TokenRules
 from heedful.errors import ConfigError, DataError
-from heedful.execution.pool import Place, parallel_map
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent, Place, parallel_map
 from heedful.models.lexicon import MOST, Cells, CountTable, Tally, table_of, together_of
 from heedful.preflights.chunk_counts import CountingPlan, CountSample, LeftOut, WordCounts, count_pairs, count_words
 from heedful.preflights.information import PERMUTATIONS, informativeness

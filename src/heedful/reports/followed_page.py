@@ -25,8 +25,7 @@ from heedful.reports.study_page import TERMS
 from heedful.reports.study_payload import FORMAT, drawn_agreement
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest
-from heedful.studies.page_data import PageModel, text_examples
-from heedful.studies.page_words import attended_words
+from heedful.studies.page_data import PageModel, attended_words, text_examples
 
 _MODEL = "model"  # the one model of the page
 

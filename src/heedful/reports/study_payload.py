@@ -9,8 +9,7 @@ from heedful.papers.published import published_agreements
 from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
 from heedful.reports.html import MODEL_TITLES, Arrays, Payload
 from heedful.storage.atomic_files import without_nan
-from heedful.studies.page_data import RECORDED, PageModel, PairExamples, StudyPageData
-from heedful.studies.page_words import AttendedWords, TranslatedWords
+from heedful.studies.page_data import RECORDED, AttendedWords, PageModel, PairExamples, StudyPageData, TranslatedWords
 from heedful.studies.result import AgreementResult, AlignmentResult, Curve, StudyResult, agreement_row
 from heedful.studies.run_directory import RunDirectory
 

@@ -17,9 +17,9 @@ import numpy as np
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
-from heedful.execution.worker import Event
+from heedful.execution.pool import Event
 from heedful.storage.serialization import content, digest
-from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs, sample_indices
 from heedful.studies.study import prepare_data
 from heedful.studies.training import train_all
 
@@ -134,19 +134,15 @@ def _keep_sample(run: RunDirectory, config: StudyConfig) -> float:
         pairs, train_pairs = run.pairs("validation"), run.pairs("train")
         cells = pairs.source.lengths * pairs.target.lengths
         beside = (train_pairs.source.lengths * train_pairs.target.lengths).mean()
-        pairs.take(chosen := _sample(len(pairs))).save(path)
+        pairs.take(chosen := sample_indices(len(pairs), SAMPLE)).save(path)
     else:
         texts, train_texts = run.split("validation"), run.split("train")
         cells, beside = texts.lengths, train_texts.lengths.mean()
-        texts.take(chosen := _sample(len(texts))).save(path)
+        texts.take(chosen := sample_indices(len(texts), SAMPLE)).save(path)
     summary = run.data_summary()
     run.finish_data(run.config(), summary["digest"])
     total = cells.sum() + beside * min(config.train_sample, summary["train"])
     return float(cells[chosen].sum() / total)
-
-
-def _sample(size: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    return np.sort(np.random.default_rng(0).permutation(size)[:SAMPLE])
 
 
 def _one_of_each(specs: Sequence[ModelSpec]) -> list[ModelSpec]:

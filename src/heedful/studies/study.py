@@ -11,7 +11,7 @@ from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.storage.atomic_files import remove_temporary_files
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock
@@ -23,9 +23,8 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.result import ModelSummary, StudyResult
-from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_data_digests
-from heedful.studies.verdict import judge
+from heedful.studies.result import ModelSummary, StudyResult, judge
+from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_identities
 
 
 def run_study(
@@ -150,11 +149,11 @@ def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | Parall
             lower=config.lower,
         )
     except DataError:
-        if not run.has_data():
+        if not run.data.is_done():
             raise
         return  # the data are gone, but the run has all it needs
-    stored = run.has_data()
-    known = {run.data_summary()["digest"]} if stored else trained_data_digests(run)
+    stored = run.data.is_done()
+    known = {run.data_summary()["digest"]} if stored else {each["data"] for each in trained_identities(run)}
     if known and known != {corpus.digest()}:
         raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
     if stored:

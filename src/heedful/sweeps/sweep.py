@@ -15,10 +15,20 @@ from typing import Any
 from heedful.config import StudyConfig
 from heedful.data.loading import open_data
 from heedful.errors import ConfigError, DataError, HeedfulError
-from heedful.execution.pool import Backend, Job, ProcessPool, Shared, StoppedError, cores, in_threads
+from heedful.execution.pool import (
+    Backend,
+    Event,
+    Job,
+    JobState,
+    OnEvent,
+    ProcessPool,
+    Shared,
+    StoppedError,
+    cores,
+    in_threads,
+)
 from heedful.execution.progress import show_sweep
 from heedful.execution.ray_backend import clear_incoming
-from heedful.execution.worker import Event, JobState, OnEvent
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RESULT, RunClock, refuse_other

@@ -12,7 +12,7 @@ from heedful.models.classifier import log_odds
 from heedful.models.lexicon import count_table
 from heedful.models.proxy import BagOfWordsProxy
 from heedful.models.translator import Translator
-from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
+from heedful.studies.translation import record_lexicon, record_pairs, record_proxy
 from heedful.tracing.store import Trace, write_step
 
 VOCABULARY = 13
