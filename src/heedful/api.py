@@ -4,11 +4,12 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.config import AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
+from heedful.config import READING, AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -17,7 +18,7 @@ from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
-    from heedful.execution.pool import Event, OnEvent, Place
+    from heedful.execution.pool import OnEvent
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.results import Result
     from heedful.preflights.preflight import Preflight
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 STREAM_BYTES = 1 << 28  # files at least this large are streamed by preflight
-READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
 
 
 def preflight(
@@ -53,6 +53,7 @@ def preflight(
     >>> preflight("sms-spam").verdict                          # doctest: +SKIP
     'learnable'
     """
+    from heedful.execution.pool import place_named
     from heedful.preflights.preflight import run_preflight
 
     _check_names("preflight", settings, open_data, run_preflight, names=("target",))
@@ -110,15 +111,10 @@ def study(
         settings["task"] = task_of(corpus)
     config = study_config(name, budget=budget, seeds=seeds, **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
-    with show_progress(enabled=progress) as show_event, tracking(track, folder, config) as tracked:
-
-        def on_progress(event: "Event") -> None:
-            show_event(event)
-            tracked.line(event)
-
-        result = run_study(config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress)
-        tracked.result(result)
-        on_progress({"stage": "writing the report"})
+    with show_progress(enabled=progress) as show:
+        with tracking(track, folder, config, show) if track else nullcontext(show) as on_progress:
+            result = run_study(config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress)
+        show({"stage": "writing the report"})
         write_report(folder)
     return result
 
@@ -333,19 +329,6 @@ def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus
     6824
     """
     return open_data(data, target, **settings)
-
-
-def place_named(name: str) -> "Place":
-    """Check the name of a place where work is done.
-
-    >>> place_named("ray")
-    'ray'
-    """
-    if name == "local":
-        return "local"
-    if name == "ray":
-        return "ray"
-    raise ConfigError(f"--on {name!r} is not one of local, ray")
 
 
 def run_name(data: str) -> str:

@@ -21,6 +21,7 @@ TASKS: tuple[TaskName, ...] = get_args(TaskName)
 COPYING_TASKS = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
 MAX_WIDTH, MAX_DEPTH, MAX_STEPS, MAX_SEEDS = 1 << 16, 100, 10**8, 1_000  # larger values are typing errors
 RESAMPLES = 2000  # of a bootstrap
+READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
 
 T = TypeVar("T")
 
@@ -183,6 +184,10 @@ class StudyConfig:
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
 
+    def reading(self) -> dict[str, Any]:
+        """How the data are read."""
+        return {name: getattr(self, name) for name in READING}
+
 
 @dataclass(frozen=True)
 class AuditSettings:
@@ -266,6 +271,18 @@ def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T
     return replace(config, **values)  # type: ignore[type-var]
 
 
+def flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings as one level with dotted names.
+
+    >>> flat({"data": "sst", "train": {"steps": 3}})
+    {'data': 'sst', 'train.steps': 3}
+    """
+    level: dict[str, Any] = {}
+    for name, value in table.items():
+        level |= flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {f"{before}{name}": value}
+    return level
+
+
 def _require(holds: bool, name: str, value: Any, allowed: str) -> None:
     if not holds:
         raise ConfigError(f"{name} is {short(repr(value))}; it must be {allowed}")
@@ -295,9 +312,7 @@ def _proxy(
 
 
 _COPYING = TranslatorConfig(layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0)
-_SMALL_COPYING = TranslatorConfig(
-    embedding=24, hidden=24, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
-)
+_SMALL_COPYING = replace(_COPYING, embedding=24, hidden=24)
 
 # Settings that differ from the defaults of `StudyConfig`, by kind of task and budget.
 _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {

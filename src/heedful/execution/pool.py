@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Literal, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, get_args, runtime_checkable
 
 from heedful.errors import ConfigError, HeedfulError, RunError, TrainingError
 
@@ -374,6 +374,7 @@ def _signal_name(number: int) -> str:
 
 
 Place = Literal["local", "ray"]
+PLACES: tuple[Place, ...] = get_args(Place)
 S = TypeVar("S")
 P = TypeVar("P")
 AHEAD = 2  # chunks read before they are needed, for each worker
@@ -405,6 +406,18 @@ def parallel_map(
     if width == 1:
         return ((chunk, function(shared, chunk)) for chunk in chunks)
     return _map(function, shared, chunks, lambda: ProcessPool(width))
+
+
+def place_named(name: str) -> Place:
+    """Check the name of a place where work is done.
+
+    >>> place_named("ray")
+    'ray'
+    """
+    for place in PLACES:
+        if place == name:
+            return place
+    raise ConfigError(f"--on {name!r} is not one of {', '.join(PLACES)}")
 
 
 def apply(*, chunk: Any, shared: Callable[[], Any], report: OnEvent) -> Any:

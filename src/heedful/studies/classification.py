@@ -81,22 +81,18 @@ def _train_proxy(job: ModelTraining) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.split("validation")
     model = BagOfWordsProxy(len(job.run.vocabulary()), _classes(job.run), config.width).to(job.device)
 
+    @torch.no_grad()
     def evaluate() -> dict[str, float]:
-        return _evaluate_proxy(model, validation, job.device)
+        loss = correct = 0.0
+        for batch in evaluation_batches(validation, max_tokens=65536, device=job.device):
+            logits = model(batch.tokens, batch.mask)
+            loss += nll(logits, batch.labels).sum().item()
+            correct += (predict(logits) == batch.labels).sum().item()
+        return {"accuracy": correct / len(validation), "loss": loss / len(validation)}
 
     step = train_proxy(job, model, job.run.split("train"), config.train, evaluate)
     _record_probe(job, step, model.word_log_odds().cpu().numpy())
     return {"best_step": step}
-
-
-def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.device) -> dict[str, float]:
-    loss = correct = 0.0
-    with torch.no_grad():
-        for batch in evaluation_batches(split, max_tokens=65536, device=device):
-            logits = model(batch.tokens, batch.mask)
-            loss += nll(logits, batch.labels).sum().item()
-            correct += (predict(logits) == batch.labels).sum().item()
-    return {"accuracy": correct / len(split), "loss": loss / len(split)}
 
 
 def _fit_logistic(job: ModelTraining) -> dict[str, Any]:

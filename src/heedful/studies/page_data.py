@@ -4,7 +4,8 @@ Computed from the traces when a page is written, and never stored. `reports` onl
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EOS, EncodedSplit
 from heedful.metrics.agreement import agreement
-from heedful.metrics.alignment import attention_between_words, links_from_attention
 from heedful.models.lexicon import count_table
+from heedful.studies.analysis import word_links
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory
 from heedful.tracing.store import Trace
@@ -316,13 +317,12 @@ def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExampl
     counted = (lexicon.quantity("alpha", step).take(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
     gold, errors = None, {}
     if split.alignments is not None:
-        gold = _gold_cells(split, chosen.index)
+        pairs = split.take(chosen.index)
+        gold = _gold_cells(pairs)
         errors = {
-            view.name: np.stack([_alignment_errors(a, chosen) for a in view.alpha]) for view in views if view.alpha
+            view.name: np.stack([_alignment_errors(a, pairs) for a in view.alpha]) for view in views if view.alpha
         }
-    return PairExamples(
-        split, chosen.index, chosen.rows, chosen.source, chosen.outputs, views, tuple(counted), gold, errors
-    )
+    return replace(chosen, views=views, counted=tuple(counted), gold=gold, errors=errors)
 
 
 def _words(run: RunDirectory, result: StudyResult, steps: Sequence[int]) -> AttendedWords | TranslatedWords:
@@ -339,55 +339,37 @@ def _bytes_per_position(models: Sequence[PageModel]) -> int:
 
 def _same_texts(runs: Sequence[RunDirectory]) -> bool:
     """Whether all models of all runs were evaluated on the same validation texts, position by position."""
-    first, *others = runs
-    if first.config().task == "translation":
-        pairs, tokeniser = first.pairs("validation"), first.tokeniser()
-        return all(
-            run.tokeniser() == tokeniser
-            and np.array_equal(run.pairs("validation").source.values, pairs.source.values)
-            and np.array_equal(run.pairs("validation").target.values, pairs.target.values)
-            for run in others
-        )
-    split, words, labels = first.split("validation"), first.words(), first.data_summary()["labels"]
-    return all(
-        run.data_summary()["labels"] == labels
-        and run.words() == words
-        and np.array_equal(run.split("validation").lengths, split.lengths)
-        and np.array_equal(run.split("validation").labels, split.labels)
-        for run in others
-    )
+
+    def texts(run: RunDirectory) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+        if run.is_translation():
+            pairs = run.pairs("validation")
+            return run.tokeniser(), pairs.source.values, pairs.target.values
+        split = run.split("validation")
+        return (run.data_summary()["labels"], run.words()), split.lengths, split.labels
+
+    words, *numbers = texts(runs[0])
+    others = map(texts, runs[1:])
+    return all(other[0] == words and all(map(np.array_equal, other[1:], numbers)) for other in others)
 
 
-def _gold_cells(pairs: EncodedPairs, index: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _gold_cells(pairs: EncodedPairs) -> NDArray[np.uint8]:
     """`SURE` or `POSSIBLE` for cells whose words gold links, 0 for all others; every part of a word counts."""
     marks = []
-    for m in map(int, index):
-        source, target = _word_positions(pairs, m)
-        gold = (pairs.alignments or ())[m]
+    for m, gold in enumerate(pairs.alignments or ()):
+        source, target = pairs.source_words[m].tolist(), pairs.target_words[m][1:].tolist()
         marks += [
             SURE if (s, t) in gold.sure else POSSIBLE if (s, t) in gold.possible else 0 for t in target for s in source
         ]
     return np.array(marks, dtype=np.uint8)
 
 
-def _alignment_errors(alpha: Ragged, chosen: PairExamples) -> NDArray[np.float32]:
-    """The alignment error rate of each chosen pair, its target words linked to where α is highest (Och & Ney 2003)."""
+def _alignment_errors(alpha: Ragged, pairs: EncodedPairs) -> NDArray[np.float32]:
+    """The alignment error rate of each pair, its target words linked to where α is highest (Och & Ney 2003)."""
     errors = []
-    offsets = chosen.outputs.offsets.tolist()
-    for m, start, end in zip(chosen.index.tolist(), offsets[:-1], offsets[1:], strict=True):
-        source, target = _word_positions(chosen.split, m)
-        matrix = np.stack([alpha[r] for r in range(start, end)])
-        (links,) = links_from_attention([attention_between_words(matrix, source, target)])
-        gold = (chosen.split.alignments or ())[m]
+    for links, gold in zip(word_links(alpha, pairs), pairs.alignments or (), strict=True):
         hits, made = len(links & gold.sure) + len(links & gold.possible), len(links) + len(gold.sure)
         errors.append(1 - hits / made if made else np.nan)
     return np.array(errors, dtype=np.float32)
-
-
-def _word_positions(pairs: EncodedPairs, m: int) -> tuple[list[int], list[int]]:
-    """The word that each source position and each output of a pair is a part of; -1 at the ends."""
-    source, target = pairs.source_words[m], pairs.target_words[m][1:]
-    return source.tolist(), target.tolist()
 
 
 def attended_words(split: EncodedSplit, traces: Sequence[Trace], steps: Sequence[int]) -> AttendedWords:

@@ -138,16 +138,7 @@ def analyse(run: RunDirectory) -> StudyResult:
 def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
     """Read the data and store what the models get; a run that has its data only checks that they are the same."""
     try:
-        corpus = corpus or open_data(
-            config.data,
-            config.target,
-            task=config.task,
-            text=config.text,
-            label=config.label,
-            validation=config.validation,
-            test=config.test,
-            lower=config.lower,
-        )
+        corpus = corpus or open_data(config.data, config.target, **config.reading())
     except DataError:
         if not run.data.is_done():
             raise

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.config import TrainConfig
-from heedful.data.batching import Batch, PairBatch, training_batches
+from heedful.data.batching import training_batches
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
@@ -171,7 +171,7 @@ def _run(
 ) -> list[dict[str, Any]]:
     """Train, from the last checkpoint on where there is one."""
 
-    def batches(start: int) -> Iterator[Batch] | Iterator[PairBatch]:
+    def batches(start: int) -> Iterator[Any]:
         return training_batches(examples, config.batch_size, job.spec.seed, start=start, device=job.device)
 
     checkpoints = Checkpoints(

@@ -115,26 +115,22 @@ def _train_proxy(job: ModelTraining) -> dict[str, Any]:
     size = len(job.run.tokeniser())
     model = BagOfWordsProxy(size, size, config.width).to(job.device)
 
+    @torch.no_grad()
     def evaluate() -> dict[str, float]:
-        return _evaluate_proxy(model, validation, job.device)
-
-    step = train_proxy(job, model, job.run.pairs("train"), config.train, evaluate)
-    for name, pairs in job.run.recorded(job.run.pairs).items():
-        job.folder.record(step, record_proxy(model, pairs), name)
-    return {"best_step": step}
-
-
-def _evaluate_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, device: torch.device) -> dict[str, float]:
-    loss, correct, words = 0.0, 0, 0
-    with torch.no_grad():
-        for batch in evaluation_batches(pairs, device=device):
+        loss, correct, words = 0.0, 0, 0
+        for batch in evaluation_batches(validation, device=job.device):
             logits = model(batch.source, batch.source_mask)
             log_p = logits.log_softmax(-1).gather(1, batch.target_out)
             loss -= log_p[batch.target_mask].sum().item()
             guess = logits.argmax(-1, keepdim=True).expand_as(batch.target_out)
             correct += int((guess == batch.target_out)[batch.target_mask].sum())
             words += int(batch.target_mask.sum())
-    return {"accuracy": correct / words, "loss": loss / words}
+        return {"accuracy": correct / words, "loss": loss / words}
+
+    step = train_proxy(job, model, job.run.pairs("train"), config.train, evaluate)
+    for name, pairs in job.run.recorded(job.run.pairs).items():
+        job.folder.record(step, record_proxy(model, pairs), name)
+    return {"best_step": step}
 
 
 def _count_words(job: ModelTraining) -> dict[str, Any]:
@@ -149,8 +145,7 @@ def _count_words(job: ModelTraining) -> dict[str, Any]:
         metrics.append({"step": k, "loss": loss, "accuracy": None})
         job.report({"model": job.spec.name, "step": k, "steps": EM_ITERATIONS, "loss": loss})
 
-    sizes = {"source_size": size, "target_size": size}
-    ibm_model_1(train.source, train.outputs, EM_ITERATIONS, **sizes, on_iteration=see)
+    ibm_model_1(train.source, train.outputs, EM_ITERATIONS, source_size=size, target_size=size, on_iteration=see)
     job.folder.save_metrics(metrics)
     return {"best_step": 1}
 

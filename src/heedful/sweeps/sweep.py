@@ -26,6 +26,7 @@ from heedful.execution.pool import (
     StoppedError,
     cores,
     in_threads,
+    place_named,
 )
 from heedful.execution.progress import show_sweep
 from heedful.execution.ray_backend import clear_incoming
@@ -95,7 +96,6 @@ def _train_here(
         on_progress({"model": spec.name, "done": True})
 
 
-PLACES = ("local", "ray")
 STUDY_FUNCTION = "heedful.sweeps.sweep:run_one_study"
 
 
@@ -113,8 +113,7 @@ class SweepSettings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.on not in PLACES:
-            raise ConfigError(f"--on {self.on!r} is not one of {', '.join(PLACES)}")
+        place_named(self.on)
         if self.jobs is not None and self.jobs < 1:
             raise ConfigError(f"jobs is {self.jobs}; it must be 1 or more")
         if self.on == "local":
@@ -260,12 +259,10 @@ class _Runner:
         """A user's own file, read here and sent along, since not every node has it; None for data with a name."""
         if not valid_path(Path(config.data), DataError).exists():
             return None
-        names = ("target", "task", "text", "label", "validation", "test", "lower")
-        settings = {name: getattr(config, name) for name in names}
-        key = (config.data, *settings.values())
+        key = (config.data, config.target, *config.reading().values())
         with self._lock:
             if key not in self._corpora:
-                self._corpora[key] = Shared(open_data(config.data, **settings))
+                self._corpora[key] = Shared(open_data(config.data, config.target, **config.reading()))
             return self._corpora[key]
 
 
