@@ -234,8 +234,9 @@ def study_preset(data: str, budget: str = "quick", task: str = "classification")
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     if task not in TASKS:
         raise ConfigError(f"task {task!r} is not one of {', '.join(TASKS)}")
-    preset = _PRESETS["copying" if data in COPYING_TASKS else task][budget]
-    return StudyConfig(data, task=task, budget=budget, **preset)
+    copying = data in COPYING_TASKS
+    preset = _PRESETS["copying" if copying else task][budget]
+    return StudyConfig(data, task=task, budget=budget, source_bos=not copying, **preset)
 
 
 def first_seeds(count: int) -> tuple[int, ...]:
@@ -362,7 +363,6 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
     },
     "copying": {
         "smoke": {
-            "source_bos": False,
             "max_train": 256,
             "max_validation": 8,
             "translator": _SMALL_COPYING,
@@ -370,14 +370,12 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
             "proxy": _proxy(20, 10, width=16),
         },
         "quick": {
-            "source_bos": False,
             "max_validation": 32,
             "translator": _COPYING,
             "train": TrainConfig(steps=350, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 351, 50))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
         },
         "paper": {
-            "source_bos": False,
             "max_validation": 200,
             "translator": _COPYING,
             "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),

@@ -6,6 +6,7 @@ import threading
 import polars
 import pytest
 
+from heedful import api
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import StoppedError
 from heedful.execution.ray_backend import INCOMING
@@ -167,6 +168,11 @@ def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
     for out in ("other", "other/thing"):
         with pytest.raises(RunError, match="choose another --out"):
             run_sweep(GRID, tmp_path / out, lambda studies: FakeBackend(smoke_run), text="")
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"^sweep: unknown setting 'job'; did you mean 'jobs'\?$"):
+        api.sweep(tiny_grid("sst"), job=2)
 
 
 @pytest.mark.parametrize(

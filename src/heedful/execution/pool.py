@@ -227,8 +227,9 @@ class ProcessPool:
         finally:
             with self._lock:
                 again = not worker.busy and not self._stopped
-                (self._idle if again else []).append(worker)
-                if not again:
+                if again:
+                    self._idle.append(worker)
+                else:
                     self.workers.remove(worker)
             if not again:
                 worker.end()

@@ -157,10 +157,16 @@ class FollowedTraining(Stored):
         return frame(self.to_rows())
 
     def _repr_html_(self) -> str:
+        rows = self.to_rows()[-len(self.steps[-1].agreements) :]
         dots = [
-            {"key": name, "symbol": markup.symbol(name), "convention": "own", "value": row["agreement"], **row}
-            for row in self.to_rows()[-len(self.steps[-1].agreements) :]
-            for name in [row["quantity"]]
+            {
+                "key": row["quantity"],
+                "symbol": markup.symbol(row["quantity"]),
+                "convention": "own",
+                "value": row["agreement"],
+                **row,
+            }
+            for row in rows
         ]
         picture = markup.dots_and_whiskers(dots, self.random_agreement)
         return markup.notebook(self.verdict.sentence, markup.answers(self.verdict.questions), picture)

@@ -303,7 +303,8 @@ def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
     errors = [error(step) for step in steps]
     iterations = recordings.steps("lexicon", 0)
     first, last = (word_links(recordings.quantity("lexicon", 0, "alpha", k), pairs) for k in (1, iterations[-1]))
-    L, T = _word_lengths(pairs)
+    sides = (pairs.source_words, pairs.target_words)
+    L, T = (np.array([words.max() + 1 for words in side]) for side in sides)  # words of each sentence
     sure, possible = zip(*((gold.sure, gold.possible) for gold in pairs.alignments), strict=True)
     return AlignmentResult(
         attention=Curve(steps, tuple(estimate.value for estimate in errors)),
@@ -323,11 +324,6 @@ def word_links(alpha: Ragged, pairs: EncodedPairs) -> list[frozenset[Link]]:
         matrix = np.stack([alpha[r] for r in range(first[m], first[m + 1])])
         matrices.append(attention_between_words(matrix, pairs.source_words[m], pairs.target_words[m][1:]))
     return links_from_attention(matrices)
-
-
-def _word_lengths(pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
-    """The number of words of each source and each target."""
-    return tuple(np.array([words.max() + 1 for words in side]) for side in (pairs.source_words, pairs.target_words))  # type: ignore[return-value]
 
 
 def _error(per_seed: Sequence[Sequence[Links]], gold: Sequence[Alignment]) -> Estimate:

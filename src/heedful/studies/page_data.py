@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from heedful.data.ragged import Ragged
+from heedful.data.ragged import Ragged, ranges
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EOS, EncodedSplit
 from heedful.metrics.agreement import agreement
@@ -244,8 +244,7 @@ def choose_pairs(
 def take_pairs(pairs: EncodedPairs, index: NDArray[np.int64]) -> PairExamples:
     """The pairs of those numbers, without anything that a model saw in them."""
     outputs = pairs.outputs
-    starts, lengths = outputs.offsets[index], outputs.lengths[index]
-    rows = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, lengths, strict=True)])
+    rows = ranges(outputs.offsets[index], outputs.lengths[index])
     return PairExamples(pairs, index, rows, pairs.source.take(index), outputs.take(index))
 
 

@@ -4,11 +4,12 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
-from heedful.data.loading import open_data
+from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
 from heedful.execution.pool import OnEvent
@@ -149,15 +150,8 @@ def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | Parall
         raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
     if stored:
         return
-    # Imported here: both need torch, which nothing else in this process does.
-    if isinstance(corpus, ParallelCorpus):
-        from heedful.studies.translation import prepare as prepare_pairs
-
-        prepare_pairs(run, config, corpus)
-    else:
-        from heedful.studies.classification import prepare as prepare_texts
-
-        prepare_texts(run, config, corpus)
+    of_task = import_module(f"heedful.studies.{task_of(corpus)}")  # needs torch, as nothing else in this process does
+    of_task.prepare(run, config, corpus)
     run.finish_data(config, corpus.digest())
 
 

@@ -29,7 +29,7 @@ from heedful.execution.pool import (
     place_named,
 )
 from heedful.execution.progress import show_sweep
-from heedful.execution.ray_backend import clear_incoming
+from heedful.execution.ray_backend import RayPool, clear_incoming
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RESULT, RunClock, refuse_other
@@ -127,8 +127,6 @@ class SweepSettings:
         """Start the backend for a number of studies."""
         if self.on == "local":
             return ProcessPool(min(self.jobs or max(1, int(cores() // max(self.cpus, 1))), studies))
-        from heedful.execution.ray_backend import RayPool
-
         return RayPool(
             address=self.address, width=self.jobs, cpus=self.cpus, gpus=self.gpus, store=out, shared=self.shared
         )
