@@ -4,11 +4,12 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.config import AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
+from heedful.config import READING, AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
 from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -17,8 +18,7 @@ from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
-    from heedful.execution.pool import Place
-    from heedful.execution.worker import Event, OnEvent
+    from heedful.execution.pool import OnEvent
     from heedful.papers.experiment import Result
     from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 STREAM_BYTES = 1 << 28  # files at least this large are streamed by preflight
-READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
 
 
 def preflight(
@@ -54,9 +53,10 @@ def preflight(
     >>> preflight("sms-spam").verdict                          # doctest: +SKIP
     'learnable'
     """
+    from heedful.execution.pool import place_named
     from heedful.preflights.preflight import run_preflight
 
-    _check_names("preflight", settings, open_data, run_preflight)
+    _check_names("preflight", settings, open_data, run_preflight, names=("target",))
     settings["permutations"] = permutations
     target = settings.pop("target", None)
     place = None if on == "local" else place_named(on)
@@ -72,7 +72,7 @@ def preflight(
     reading = {"task": task_of(data, target), "text": None, "label": None, **_take(settings, ("task", "text", "label"))}
     source = open_stream(data, target, task=reading["task"], text=reading["text"], label=reading["label"])
     chosen = Settings(**given, **_take(settings, ("min_count", "lower", "seed")))
-    with show_progress(enabled=progress) as (on_progress, _):
+    with show_progress(enabled=progress) as on_progress:
         return run_streamed(source, chosen, on_progress=on_progress, **settings)
 
 
@@ -111,23 +111,10 @@ def study(
         settings["task"] = task_of(corpus)
     config = study_config(name, budget=budget, seeds=seeds, **settings)
     folder = Path(out) if out is not None else RUNS / run_name(config.data)
-    with show_progress(enabled=progress) as (show_line, on_stage), tracking(track, folder, config) as tracked:
-
-        def on_progress(line: "Event") -> None:
-            show_line(line)
-            tracked.line(line)
-
-        result = run_study(
-            config,
-            folder,
-            corpus=corpus,
-            jobs=jobs,
-            device=device,
-            on_progress=on_progress,
-            on_stage=on_stage,
-        )
-        tracked.result(result)
-        on_stage("writing the report")
+    with show_progress(enabled=progress) as show:
+        with tracking(track, folder, config, show) if track else nullcontext(show) as on_progress:
+            result = run_study(config, folder, corpus=corpus, jobs=jobs, device=device, on_progress=on_progress)
+        show({"stage": "writing the report"})
         write_report(folder)
     return result
 
@@ -187,16 +174,13 @@ def audit(
     from heedful.reports.audit_page import write_audit_page
 
     measuring = [field.name for field in fields(AuditSettings)]
-    _check_names("audit", settings, open_request, open_data, names=measuring)
+    _check_names("audit", settings, open_request, open_data, names=("target", *measuring))
     chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
     model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(model_name)}")
     reading = {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
-    with (
-        open_request(model, data, **reading) as request,
-        show_progress(enabled=progress) as (on_progress, on_stage),
-    ):
-        on_stage(f"auditing {model_name} on {data_name}")
+    with open_request(model, data, **reading) as request, show_progress(enabled=progress) as on_progress:
+        on_progress({"stage": f"auditing {model_name} on {data_name}"})
         result = run_audit(
             request.subject,
             request.passages,
@@ -254,14 +238,7 @@ def reproduce(
     from heedful.papers.reproduction import reproduce as run
     from heedful.reports.pages import write_paper, write_paper_docs
 
-    with show_progress(enabled=progress) as (show_event, on_stage):
-
-        def on_progress(event: "Event") -> None:
-            if "stage" in event:
-                on_stage(event["stage"])
-            else:
-                show_event(event)
-
+    with show_progress(enabled=progress) as on_progress:
         made = run(
             paper,
             tables or ("all",),
@@ -291,45 +268,23 @@ def claims(budget: str | None = None, *, results: Path | str = "results") -> "li
     return ledger(budget, Path(results))
 
 
-def sweep(
-    grid: Any,
-    *,
-    on: str = "local",
-    address: str | None = None,
-    out: Path | str | None = None,
-    jobs: int | None = None,
-    retries: int = 1,
-    cpus: int | float = 1,
-    gpus: int | float = 0,
-    shared: bool | None = None,
-    device: str = "auto",
-    progress: bool = True,
-) -> "SweepResult":
+def sweep(grid: Any, *, out: Path | str | None = None, progress: bool = True, **settings: Any) -> "SweepResult":
     """Run every study of a grid that is not finished yet; write the sweep's table and page.
 
-    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. on: `local` for processes of
-    one thread, `jobs` at a time (one per core); `ray` for a cluster at `address`. out: the sweep's folder. retries: how
-    often a failed study is tried again. cpus, gpus: what one study needs. shared: whether the nodes can see `out`.
+    grid: a TOML file with the tables `[base]` and `[grid]`, or the same as a dictionary. out: the sweep's folder.
+    settings: any of `SweepSettings`: `on`, `local` for processes of one thread, `jobs` at a time (one per core), or
+    `ray` for a cluster at `address`; `retries`, how often a failed study is tried again; `cpus` and `gpus`, what one
+    study needs; `shared`, whether the nodes can see `out`; and `device`.
 
     >>> sweep({"base": {"data": "sst"}, "grid": {"model.scale": [1, 10, 100]}})        # doctest: +SKIP
     """
     from heedful.reports.sweep_page import write_sweep_page
-    from heedful.sweeps.sweep import start_sweep
+    from heedful.sweeps.sweep import SweepSettings, start_sweep
 
+    _check_names("sweep", settings, SweepSettings)
     folder = Path(out) if out is not None else RUNS / (run_name(str(grid)) if isinstance(grid, str | Path) else "sweep")
     result = start_sweep(
-        grid,
-        folder,
-        study_function="heedful.api:study_of_sweep",
-        on=on,
-        address=address,
-        jobs=jobs,
-        retries=retries,
-        cpus=cpus,
-        gpus=gpus,
-        shared=shared,
-        device=device,
-        progress=progress,
+        grid, folder, SweepSettings(**settings), study_function="heedful.api:study_of_sweep", progress=progress
     )
     write_sweep_page(result, folder)
     return result
@@ -376,19 +331,6 @@ def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus
     return open_data(data, target, **settings)
 
 
-def place_named(name: str) -> "Place":
-    """Check the name of a place where work is done.
-
-    >>> place_named("ray")
-    'ray'
-    """
-    if name == "local":
-        return "local"
-    if name == "ray":
-        return "ray"
-    raise ConfigError(f"--on {name!r} is not one of local, ray")
-
-
 def run_name(data: str) -> str:
     """A folder name for a corpus or file: its name without folder and endings, and never a path out of the folder.
 
@@ -421,7 +363,7 @@ def _check_names(
 ) -> None:
     """Refuse a setting that is neither among `names` nor a keyword argument of one of the functions."""
     parameters = [p for function in functions for p in inspect.signature(function).parameters.values()]
-    allowed = ["target", *names, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    allowed = [*names, *(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)]
     for name in settings:
         known(name, dict.fromkeys(allowed), verb)
 

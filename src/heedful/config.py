@@ -21,6 +21,7 @@ TASKS: tuple[TaskName, ...] = get_args(TaskName)
 COPYING_TASKS = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
 MAX_WIDTH, MAX_DEPTH, MAX_STEPS, MAX_SEEDS = 1 << 16, 100, 10**8, 1_000  # larger values are typing errors
 RESAMPLES = 2000  # of a bootstrap
+READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
 
 T = TypeVar("T")
 
@@ -183,6 +184,10 @@ class StudyConfig:
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
 
+    def reading(self) -> dict[str, Any]:
+        """How the data are read."""
+        return {name: getattr(self, name) for name in READING}
+
 
 @dataclass(frozen=True)
 class AuditSettings:
@@ -229,8 +234,9 @@ def study_preset(data: str, budget: str = "quick", task: str = "classification")
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     if task not in TASKS:
         raise ConfigError(f"task {task!r} is not one of {', '.join(TASKS)}")
-    preset = _PRESETS["copying" if data in COPYING_TASKS else task][budget]
-    return StudyConfig(data, task=task, budget=budget, **preset)
+    copying = data in COPYING_TASKS
+    preset = _PRESETS["copying" if copying else task][budget]
+    return StudyConfig(data, task=task, budget=budget, source_bos=not copying, **preset)
 
 
 def first_seeds(count: int) -> tuple[int, ...]:
@@ -266,6 +272,18 @@ def with_overrides(config: T, *, where: str = "settings", **overrides: Any) -> T
     return replace(config, **values)  # type: ignore[type-var]
 
 
+def flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings as one level with dotted names.
+
+    >>> flat({"data": "sst", "train": {"steps": 3}})
+    {'data': 'sst', 'train.steps': 3}
+    """
+    level: dict[str, Any] = {}
+    for name, value in table.items():
+        level |= flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {f"{before}{name}": value}
+    return level
+
+
 def _require(holds: bool, name: str, value: Any, allowed: str) -> None:
     if not holds:
         raise ConfigError(f"{name} is {short(repr(value))}; it must be {allowed}")
@@ -295,9 +313,7 @@ def _proxy(
 
 
 _COPYING = TranslatorConfig(layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0)
-_SMALL_COPYING = TranslatorConfig(
-    embedding=24, hidden=24, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
-)
+_SMALL_COPYING = replace(_COPYING, embedding=24, hidden=24)
 
 # Settings that differ from the defaults of `StudyConfig`, by kind of task and budget.
 _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
@@ -347,7 +363,6 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
     },
     "copying": {
         "smoke": {
-            "source_bos": False,
             "max_train": 256,
             "max_validation": 8,
             "translator": _SMALL_COPYING,
@@ -355,14 +370,12 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
             "proxy": _proxy(20, 10, width=16),
         },
         "quick": {
-            "source_bos": False,
             "max_validation": 32,
             "translator": _COPYING,
             "train": TrainConfig(steps=350, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 351, 50))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
         },
         "paper": {
-            "source_bos": False,
             "max_validation": 200,
             "translator": _COPYING,
             "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from heedful.api import place_named
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.execution.pool import parallel_map
+from heedful.execution.pool import parallel_map, place_named
 from tests.execution.jobs import double
 
 

@@ -25,8 +25,8 @@ def bars(monkeypatch, capsys):
 
     def show(*lines, columns=120):
         at_a_terminal(monkeypatch, columns=columns)
-        with show_progress() as (on_progress, on_stage):
-            on_stage(STAGE)
+        with show_progress() as on_progress:
+            on_progress({"stage": STAGE})
             for line in lines:
                 on_progress(line)
         return capsys.readouterr().err
@@ -62,8 +62,8 @@ def test_a_model_that_is_done_or_begins_again_in_another_study(bars):
 def test_lines_elsewhere(monkeypatch, capsys):
     clock = iter([100.0, 103.0, 110.0, 112.0])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with show_progress() as (on_progress, on_stage):
-        on_stage(STAGE)
+    with show_progress() as on_progress:
+        on_progress({"stage": STAGE})
         for line in (*LINES, {"model": "proxy-1", "step": 5, "steps": 9, "loss": 1.0}):
             on_progress(line)
     assert capsys.readouterr().err.splitlines() == [
@@ -78,7 +78,7 @@ def test_lines_elsewhere(monkeypatch, capsys):
 
 
 def test_nothing_where_nothing_is_asked(capsys):
-    with show_progress(enabled=False) as (on_progress, on_stage):
-        on_stage(STAGE)
+    with show_progress(enabled=False) as on_progress:
+        on_progress({"stage": STAGE})
         on_progress(LINES[0])
     assert capsys.readouterr() == ("", "")

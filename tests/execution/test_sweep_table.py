@@ -2,8 +2,8 @@
 
 import pytest
 
+from heedful.execution.pool import Event
 from heedful.execution.progress import SweepTable, show_sweep
-from heedful.execution.worker import Event
 from tests.terminal import at_a_terminal, last_frame, plainly
 
 AXES = ("model.projection", "model.scale")

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from heedful.sweeps.sweep import grid_toml, start_sweep
+from heedful.sweeps.sweep import SweepSettings, grid_toml, start_sweep
 from tests.faults.ledger import record
 from tests.sweeps.faults import Killer, kill_driver_after, on_ray, results_of
 from tests.sweeps.tiny import tiny_grid, write_reviews
@@ -20,7 +20,7 @@ def main(kills: int = KILLS) -> int:
     with tempfile.TemporaryDirectory() as made, two_nodes() as address:
         root = Path(made)
         grid = tiny_grid(write_reviews(root))
-        start_sweep(grid, root / "local", jobs=1, progress=False, device="cpu")
+        start_sweep(grid, root / "local", SweepSettings(jobs=1, device="cpu"), progress=False)
         wanted = results_of(root / "local")
         failures = _equal(grid, root, address, wanted)
         failures += _workers(grid, root, address, wanted, kills)

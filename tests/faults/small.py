@@ -14,9 +14,8 @@ from unittest.mock import patch
 from heedful.config import ModelConfig, ProxyConfig, StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.studies.checkpoints import SETTING
 from heedful.studies.study import run_study
-from heedful.studies.training import train_all, train_model
+from heedful.studies.training import SETTING, train_all, train_model
 
 _TRAIN = TrainConfig(steps=5, batch_size=4, learning_rate=1e-2, evaluate_at=(0, 2, 5))
 _PROXY = ProxyConfig(4, TrainConfig(steps=6, batch_size=8, learning_rate=1e-2, evaluate_at=(0, 2, 4, 6)))

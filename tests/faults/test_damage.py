@@ -67,7 +67,7 @@ def test_readers_name_the_damaged_file(run, kind):
         render_study(RunDirectory(run))
         token_table(run, seed=1)
         RunDirectory(run).split("train")
-        RunDirectory(run).recorded_splits()
+        RunDirectory(run).recorded(RunDirectory(run).split)
         RunDirectory(run).model(ModelSpec("proxy", 0)).summary()
         RunDirectory(run).model(ModelSpec("attention-only", 0)).trace("train").quantity("alpha", 5)
         for damage in damages(RunDirectory(run)):

@@ -99,6 +99,16 @@ def test_em_agrees_with_the_textbook(corpus, iterations, null):
     np.testing.assert_allclose(lexicon.log_likelihood, history, rtol=1e-9, atol=1e-9)
 
 
+def test_every_iterate_is_a_fit_of_its_own():
+    sources, targets, iterates = [[0, 1, 2], [0, 2], [1]], [[0, 1], [0], [1, 2, 1]], []
+    ibm_model_1(sources, targets, 5, null=True, on_iteration=iterates.append)
+    assert len(iterates) == 5
+    for k, lexicon in enumerate(iterates, start=1):
+        alone = ibm_model_1(sources, targets, k, null=True)
+        assert lexicon.log_likelihood == alone.log_likelihood
+        assert (lexicon.table != alone.table).nnz == 0
+
+
 @settings(deadline=None)
 @given(corpora)
 def test_likelihood_never_falls_and_rows_are_distributions(corpus):

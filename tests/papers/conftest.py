@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.execution.worker import call
+from heedful.execution.pool import call
 from heedful.papers import reproduction
 from heedful.papers.experiment import Workspace
 from heedful.papers.reproduction import reproduce

@@ -12,6 +12,7 @@ import pytest
 
 from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
+from heedful.execution.pool import Event
 from heedful.papers import reproduction as module
 from heedful.papers.experiment import Result, Workspace, result_path, study_folder
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, stale_results
@@ -36,14 +37,14 @@ def test_every_experiment_is_found_and_stored(reproduced: Reproduced, name: str)
 
 def test_finished_work_is_not_repeated(reproduced: Reproduced):
     before = {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")}
-    events: list[dict] = []
+    events: list[Event] = []
     reproduce("snell2021", budget="smoke", results=reproduced.results, work=reproduced.work, on_progress=events.append)
     assert events == []
     assert {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")} == before
 
 
 def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduced, tmp_path: Path):
-    events: list[dict] = []
+    events: list[Event] = []
     names = ["figure3", "table10"]
     again = reproduce(
         "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_progress=events.append

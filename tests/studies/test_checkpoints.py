@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from heedful.errors import ConfigError
 from heedful.models.training import TrainingState
 from heedful.storage.atomic_files import read_checksummed_json, sha256, write_checksummed_json
-from heedful.studies.checkpoints import SETTING, Checkpoint, Checkpoints
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory
+from heedful.studies.training import SETTING, Checkpoint, Checkpoints
 
 
 def checkpoints(folder, *, device="cpu", shift=0) -> Checkpoints:

@@ -102,11 +102,11 @@ def test_mlflow_has_a_run_within_the_studys_for_each_model(tracked_run):
 def test_what_came_before_is_read_from_the_runs_files(smoke_run):
     heard, config = Heard(), RunDirectory(smoke_run).config()
     told = Tracking([heard], RunDirectory(smoke_run), config)
-    told.line({"model": "standard-0", "step": 12, "steps": 12, "accuracy": 0.5, "loss": math.nan, "train_loss": None})
-    told.line({"model": "standard-0", "step": 9, "steps": 12, "batch_loss": 0.1})
-    told.line({"model": "somebody-else", "step": 9, "accuracy": 0.1})
+    told.event({"model": "standard-0", "step": 12, "steps": 12, "accuracy": 0.5, "loss": math.nan, "train_loss": None})
+    told.event({"model": "standard-0", "step": 9, "steps": 12, "batch_loss": 0.1})
+    told.event({"model": "somebody-else", "step": 9, "accuracy": 0.1})
     assert heard.points == [("standard-0", 12, {"accuracy": 0.5})]
-    told.line({"model": "standard-0", "done": True})
+    told.event({"model": "standard-0", "done": True})
     assert [step for _, step, _ in heard.points] == [12, 0, 4, 8]
     result = StudyResult.load(smoke_run / "result.json")
     told.result(result)

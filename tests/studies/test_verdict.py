@@ -1,8 +1,7 @@
 import pytest
 
 from heedful.metrics.statistics import Estimate
-from heedful.studies.result import AgreementResult, Curve
-from heedful.studies.verdict import above_chance, judge
+from heedful.studies.result import AgreementResult, Curve, against_chance, judge
 
 
 def row(name="A(alpha,beta)", convention="own", value=0.3, shuffle=0.1, random=0.08, half=0.02) -> AgreementResult:
@@ -25,7 +24,8 @@ def row(name="A(alpha,beta)", convention="own", value=0.3, shuffle=0.1, random=0
     ],
 )
 def test_above_chance_needs_both_chances(settings, answer):
-    assert above_chance(row(**settings)) == answer
+    seen = row(**settings)
+    assert against_chance(seen.estimate, seen.random, seen.excess) == answer
 
 
 def rows(**values):

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from heedful.execution.pool import Event, OnEvent
 from heedful.execution.ray_backend import RayPool
-from heedful.execution.worker import Event, OnEvent
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult
 from heedful.sweeps.sweep import run_sweep

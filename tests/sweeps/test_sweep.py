@@ -6,6 +6,7 @@ import threading
 import polars
 import pytest
 
+from heedful import api
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import StoppedError
 from heedful.execution.ray_backend import INCOMING
@@ -13,7 +14,7 @@ from heedful.reports.pages import write_page
 from heedful.storage.manifest import Manifest, run_kind
 from heedful.sweeps.grid import grid_of
 from heedful.sweeps.result import SweepResult
-from heedful.sweeps.sweep import run_sweep, start_sweep
+from heedful.sweeps.sweep import SweepSettings, run_sweep, start_sweep
 from tests.sweeps.tiny import FakeBackend, tiny_grid
 
 GRID = grid_of(tiny_grid("sst", **{"model.projection": ["softmax", "sparsemax"], "model.scale": [1, 10, 100]}))
@@ -169,6 +170,11 @@ def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
             run_sweep(GRID, tmp_path / out, lambda studies: FakeBackend(smoke_run), text="")
 
 
+def test_an_unknown_setting_is_refused_with_the_nearest():
+    with pytest.raises(ConfigError, match=r"^sweep: unknown setting 'job'; did you mean 'jobs'\?$"):
+        api.sweep(tiny_grid("sst"), job=2)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -182,4 +188,4 @@ def test_folders_that_are_no_sweeps(tmp_path, smoke_run):
 )
 def test_what_does_not_go_together(settings, said, tmp_path):
     with pytest.raises(ConfigError, match=said):
-        start_sweep(tiny_grid("sst"), tmp_path / "out", progress=False, **settings)
+        start_sweep(tiny_grid("sst"), tmp_path / "out", SweepSettings(**settings), progress=False)

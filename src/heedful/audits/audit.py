@@ -45,7 +45,7 @@ from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind

@@ -98,9 +98,9 @@ def claims(
 
 
 def _list(paper: str | None, budget: str, results: Path) -> None:
+    from heedful.papers.experiment import result_path
     from heedful.papers.reproduction import KEYS
     from heedful.papers.reproduction import paper as load_paper
-    from heedful.papers.results import result_path
 
     for key in [paper] if paper else KEYS:
         title, experiments = load_paper(key).title, load_paper(key).experiments
@@ -115,8 +115,8 @@ def _check(results: Path) -> None:
     from heedful.papers.reproduction import stale_results
 
     stale = stale_results(results)
-    for one in stale:
-        typer.echo(f"{one.path}: {one.reason}")
+    for path, reason in stale.items():
+        typer.echo(f"{path}: {reason}")
     if stale:
         raise typer.Exit(1)
     typer.echo("every stored result is up to date")

@@ -1,7 +1,9 @@
 """A pool of worker processes: jobs, and an ordered map over a stream of chunks, here or on any other backend.
 
 A job is a function by its name and its arguments. Workers are single-threaded: one process per core beats threads, and
-sums are in one order. A worker serves one job after the other and ends with this process, however that ends.
+sums are in one order. A worker serves one job after the other and ends with this process, however that ends. Jobs come
+to it over a pipe that is not its standard output, so nothing that a library prints can break the protocol. Messages are
+pickled, and go between our own processes only.
 """
 
 import os
@@ -11,20 +13,58 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Pipe
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from functools import partial
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, get_args, runtime_checkable
 
 from heedful.errors import ConfigError, HeedfulError, RunError, TrainingError
-from heedful.execution.worker import OnEvent
 
 T = TypeVar("T")
 R = TypeVar("R")
 _TAIL = 1 << 16  # bytes of a worker's output that are searched for its last line
+_POLL_SECONDS = 0.2
+_WORKER = "import sys; from heedful.execution.pool import work; work(*map(int, sys.argv[1:]))"
+JobState = Literal["kept", "waiting", "started", "finished", "retry", "failed"]
+
+
+class Event(TypedDict, total=False):
+    """Progress of a model, a study, a unit of a paper or a pass over a corpus: whichever of these keys apply.
+
+    model: what the event is about. stage: what is done now. step, steps, resumed, done: how far it is. notice: what
+    people should know. The others up to `batch_loss` are measurements at that step. pid: of the process at work.
+    study, place, state, attempt, figures, error: of a study of a sweep and its place on the axes.
+    """
+
+    model: str
+    stage: str
+    notice: str
+    step: int
+    steps: int
+    resumed: bool
+    done: bool
+    accuracy: float | None
+    loss: float | None
+    train_loss: float | None
+    bleu: float
+    train_bleu: float
+    batch_loss: float
+    pid: int
+    study: str
+    place: tuple[str, ...]
+    state: JobState
+    attempt: int
+    figures: str
+    error: str
+
+
+OnEvent = Callable[[Event], None]
 
 
 class Shared:
@@ -187,8 +227,9 @@ class ProcessPool:
         finally:
             with self._lock:
                 again = not worker.busy and not self._stopped
-                (self._idle if again else []).append(worker)
-                if not again:
+                if again:
+                    self._idle.append(worker)
+                else:
                     self.workers.remove(worker)
             if not again:
                 worker.end()
@@ -218,7 +259,7 @@ class _Worker:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `end`)
         self._pipe, theirs = Pipe()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "heedful.execution.worker", str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,
@@ -271,6 +312,58 @@ class _Worker:
         return error
 
 
+def work(descriptor: int, driver: int) -> None:
+    """The worker process: run jobs until the pipe is closed.
+
+    A `HeedfulError` is answered, and the next job may come. Any other exception ends the process, with its traceback
+    on standard error.
+    """
+    os.set_inheritable(descriptor, False)
+    pipe = Connection(descriptor)
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    shared: dict[str, Any] = {}
+    while True:
+        try:
+            message = pipe.recv()
+        except EOFError:
+            return
+        if message[0] == "share":
+            shared[message[1]] = message[2]
+            continue
+        _, function, arguments, key = message
+        try:
+            result = call(
+                function,
+                arguments,
+                report=lambda event: pipe.send(("event", event)),
+                shared=None if key is None else partial(shared.__getitem__, key),
+            )
+        except HeedfulError as error:
+            pipe.send(("error", error))
+        else:
+            pipe.send(("done", result))
+
+
+def call(
+    function: str, arguments: Mapping[str, Any], *, report: OnEvent, shared: Callable[[], Any] | None = None
+) -> Any:
+    """Call `module:function` with a job's arguments; `shared` is passed on where the job has a shared object.
+
+    >>> call("builtins:dict", {"a": 1}, report=len)
+    {'a': 1, 'report': <built-in function len>}
+    """
+    module, _, name = function.partition(":")
+    more = {} if shared is None else {"shared": shared}
+    return getattr(import_module(module), name)(**arguments, **more, report=report)
+
+
+def _end_with(driver: int) -> None:
+    """End this process as soon as the driver is gone, however that ended; every file is written atomically."""
+    while os.getppid() == driver:
+        time.sleep(_POLL_SECONDS)
+    os._exit(1)
+
+
 def _signal_name(number: int) -> str:
     """A signal's name, and what it often means.
 
@@ -282,6 +375,7 @@ def _signal_name(number: int) -> str:
 
 
 Place = Literal["local", "ray"]
+PLACES: tuple[Place, ...] = get_args(Place)
 S = TypeVar("S")
 P = TypeVar("P")
 AHEAD = 2  # chunks read before they are needed, for each worker
@@ -313,6 +407,18 @@ def parallel_map(
     if width == 1:
         return ((chunk, function(shared, chunk)) for chunk in chunks)
     return _map(function, shared, chunks, lambda: ProcessPool(width))
+
+
+def place_named(name: str) -> Place:
+    """Check the name of a place where work is done.
+
+    >>> place_named("ray")
+    'ray'
+    """
+    for place in PLACES:
+        if place == name:
+            return place
+    raise ConfigError(f"--on {name!r} is not one of {', '.join(PLACES)}")
 
 
 def apply(*, chunk: Any, shared: Callable[[], Any], report: OnEvent) -> Any:

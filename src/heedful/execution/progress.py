@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -14,25 +14,31 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from heedful.execution.worker import Event, OnEvent
+from heedful.execution.pool import Event, OnEvent
 
-Handlers = tuple[OnEvent, Callable[[str], None]]
 _WIDE = 100  # columns; with fewer, only the remaining time is shown, not the elapsed time
 _STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}
 _HEAD_AND_FOOT = 5  # lines of a sweep's table that are not studies
 
 
 @contextmanager
-def show_progress(*, enabled: bool = True) -> Iterator[Handlers]:
-    """Show the events of jobs, and the stages of what they are part of: a handler for each."""
+def show_progress(*, enabled: bool = True) -> Iterator[OnEvent]:
+    """Show the events of jobs, and the stages of what they are part of: an event with a `stage` but no `model`."""
     console = Console(stderr=True, markup=False, emoji=False)
     if not enabled:
-        yield (lambda event: None), (lambda stage: None)
-    elif console.is_terminal:
-        with _bars(console) as handlers:
-            yield handlers
-    else:
-        yield _line_printer(console), lambda stage: _print(console, f"{stage} …")
+        yield lambda event: None
+        return
+    with _bars(console) if console.is_terminal else nullcontext(_line_printer(console)) as show_job:
+
+        def on_event(event: Event) -> None:
+            if "notice" in event:
+                _print(console, f"  {event['notice']}", "yellow")
+            elif "model" in event:
+                show_job(event)
+            else:
+                _print(console, f"{event['stage']} …", "bold")
+
+        yield on_event
 
 
 @contextmanager
@@ -56,7 +62,7 @@ def show_sweep(axes: Sequence[str], *, enabled: bool = True) -> Iterator[OnEvent
 
 
 @contextmanager
-def _bars(console: Console) -> Iterator[Handlers]:
+def _bars(console: Console) -> Iterator[OnEvent]:
     elapsed = [TimeElapsedColumn()] if console.width >= _WIDE else []
     with Progress(
         SpinnerColumn(),
@@ -73,9 +79,6 @@ def _bars(console: Console) -> Iterator[Handlers]:
 
         def on_event(event: Event) -> None:
             name = event["model"]
-            if "notice" in event:
-                _print(progress.console, f"  {event['notice']}", "yellow")
-                return
             if "steps" in event and name not in tasks:
                 tasks[name] = progress.add_task(name, total=event["steps"], figures="")
             if name not in tasks:
@@ -90,7 +93,7 @@ def _bars(console: Console) -> Iterator[Handlers]:
                 if figures:
                     progress.update(tasks[name], figures=figures)
 
-        yield on_event, lambda stage: _print(progress.console, f"{stage} …", "bold")
+        yield on_event
 
 
 def _line_printer(console: Console) -> OnEvent:
@@ -107,9 +110,7 @@ def _line_printer(console: Console) -> OnEvent:
         return f", about {seconds * (event['steps'] - event['step']) / steps:.0f} s left"
 
     def on_event(event: Event) -> None:
-        if "notice" in event:
-            _print(console, f"  {event['notice']}", "yellow")
-        elif event.get("resumed"):
+        if event.get("resumed"):
             started[event["model"]] = (time.monotonic(), event["step"])
             _print(console, f"  {event['model']} goes on from step {event['step']} of {event['steps']}")
         elif event.get("done"):

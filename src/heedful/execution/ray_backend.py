@@ -14,17 +14,15 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import Any, Literal
 
 from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
-from heedful.execution.pool import Job, Shared, StoppedError, WorkerDiedError
-from heedful.execution.worker import OnEvent, call
+from heedful.execution.pool import Job, OnEvent, Shared, StoppedError, WorkerDiedError, call
 
 PIECE = 8_000_000  # bytes sent at a time
 INCOMING = ".incoming-heedful"
@@ -64,7 +62,7 @@ def clear_incoming(store: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Arrival:
+class Arrival(AbstractContextManager["Arrival"]):
     """Files that arrive for a folder of the store; `settle` moves all of them into its place at once.
 
     >>> store = Path(tempfile.mkdtemp())
@@ -80,12 +78,7 @@ class Arrival:
         self._home, self._store = home, store
         self._scratch: Path | None = None
 
-    def __enter__(self) -> "Arrival":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 

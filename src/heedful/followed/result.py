@@ -16,16 +16,15 @@ from heedful.metrics.statistics import Estimate, bootstrap_mean
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.manifest import RESULT, Manifest, RunClock, refuse_other
 from heedful.storage.serialization import Stored, digest, frame
-from heedful.studies.result import Answer, Curve, Question, Verdict
+from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
 from heedful.studies.run_directory import ModelDirectory
-from heedful.studies.verdict import against_chance, with_interval
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 if TYPE_CHECKING:
     import pandas
 
 FORMAT = 1
-AGREEMENTS = ("A(alpha,beta)", "A(alpha,delta)", "A(delta,beta)")  # what every step has
+PAIRS = (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))  # whose agreements every step has
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,8 @@ class FollowedStep:
     agreements: tuple[StepAgreement, ...]
 
     def __post_init__(self) -> None:
-        lacking = [name for name in AGREEMENTS if name not in {row.name for row in self.agreements}]
+        names = [f"A({u},{v})" for u, v in PAIRS]
+        lacking = [name for name in names if name not in {row.name for row in self.agreements}]
         if lacking:
             raise ConfigError(f"step {self.step} lacks {', '.join(lacking)}")
 
@@ -157,17 +157,16 @@ class FollowedTraining(Stored):
         return frame(self.to_rows())
 
     def _repr_html_(self) -> str:
+        rows = self.to_rows()[-len(self.steps[-1].agreements) :]
         dots = [
             {
-                "key": row.name,
-                "symbol": markup.symbol(row.name),
+                "key": row["quantity"],
+                "symbol": markup.symbol(row["quantity"]),
                 "convention": "own",
-                "value": row.estimate.value,
-                "low": row.estimate.low,
-                "high": row.estimate.high,
-                "shuffle": row.shuffle.value,
+                "value": row["agreement"],
+                **row,
             }
-            for row in self.steps[-1].agreements
+            for row in rows
         ]
         picture = markup.dots_and_whiskers(dots, self.random_agreement)
         return markup.notebook(self.verdict.sentence, markup.answers(self.verdict.questions), picture)
@@ -176,18 +175,11 @@ class FollowedTraining(Stored):
 def judge_training(result: FollowedTraining) -> Verdict:
     """Answer the fixed questions of a followed training and summarise them in one sentence."""
     last = result.steps[-1]
-    known = _beyond_chance(
-        "Does attention look where a single word already gives the answer away?",
-        result,
-        last.agreement("A(alpha,beta)"),
-    )
-    salient = _beyond_chance(
-        "Does attention look at the word that the prediction depends on most?", result, last.agreement("A(alpha,delta)")
-    )
-    carried = _beyond_chance(
-        "Is that word one which gives the answer away by itself?", result, last.agreement("A(delta,beta)")
-    )
-    learned = _gained("Did training bring attention to such words?", result, last.agreement("A(alpha,beta)"))
+    to_beta, to_delta, between = (last.agreement(f"A({u},{v})") for u, v in PAIRS)
+    known = _beyond_chance("Does attention look where a single word already gives the answer away?", result, to_beta)
+    salient = _beyond_chance("Does attention look at the word that the prediction depends on most?", result, to_delta)
+    carried = _beyond_chance("Is that word one which gives the answer away by itself?", result, between)
+    learned = _gained("Did training bring attention to such words?", result, to_beta)
     sentence = f"At step {last.step:,}, {_sentence(known.answer, salient.answer, learned.answer)}."
     return Verdict(sentence, (known, learned, salient, carried))
 
@@ -232,10 +224,6 @@ def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     return f"{course}; {trust}"
 
 
-PAIRS = (("alpha", "beta"), ("alpha", "delta"), ("delta", "beta"))
-STORED_NAMES = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
-
-
 class FollowedDirectory:
     """The run directory of a followed training.
 
@@ -247,12 +235,8 @@ class FollowedDirectory:
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
         self.folder = ModelDirectory(self.root)
+        self.result_path, self._probe_path = self.root / RESULT, self.root / "following.json"
         self._clock: RunClock | None = None
-
-    @property
-    def result_path(self) -> Path:
-        """The path of the result."""
-        return self.root / RESULT
 
     def manifest(self) -> Manifest:
         """When and with what it was recorded."""
@@ -309,10 +293,6 @@ class FollowedDirectory:
         (self._clock or RunClock("followed")).finish(self.root, result)
         return result
 
-    @property
-    def _probe_path(self) -> Path:
-        return self.root / "following.json"
-
 
 def _measure(trace: Trace, step: int, special: float, *, labelled: bool) -> FollowedStep:
     odds = trace.log_odds(step)
@@ -327,8 +307,8 @@ def _measure(trace: Trace, step: int, special: float, *, labelled: bool) -> Foll
 
 
 def _agreement(trace: Trace, step: int, u_name: str, v_name: str) -> StepAgreement:
-    def read(at: int) -> tuple[Ragged, Ragged]:
-        return trace.quantity(STORED_NAMES[u_name], at), trace.quantity(STORED_NAMES[v_name], at)
+    def read(at: int) -> list[Ragged]:  # β on the log-odds scale, where it does not tie
+        return [trace.quantity("beta_logit" if name == "beta" else name, at) for name in (u_name, v_name)]
 
     u, v = read(step)
     rows, ties = agreement(u, v, return_ties=True)

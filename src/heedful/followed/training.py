@@ -266,9 +266,10 @@ class TraceCallback(TrainerCallback):
         callback = TraceCallback("runs/mine", texts, tokenizer, labels=labels, every=50)
         Trainer(model, args, train_dataset=…, callbacks=[callback]).train()
 
-    folder, texts, tokenizer, labels, max_texts, max_tokens, name: as for `Recorder`. every, steps: which steps to
-    record besides the first and the last; give one of the two. `heedful report runs/mine` makes the page, also while
-    the training is still running. A training that resumes from a checkpoint continues in the same folder.
+    folder, texts, tokenizer: as for `Recorder`, as are the settings `labels`, `max_texts`, `max_tokens` and `name`.
+    every, steps: which steps to record besides the first and the last; give one of the two. `heedful report runs/mine`
+    makes the page, also while the training is still running. A training that resumes from a checkpoint continues in the
+    same folder.
 
     >>> callback = TraceCallback("runs/mine", ["a good film", "a bad one"], "some/model", labels=[1, 0], steps=(10,))
     >>> callback.recorder.is_due(10), callback.recorder.is_due(11)
@@ -281,26 +282,13 @@ class TraceCallback(TrainerCallback):
         texts: Iterable[str],
         tokenizer: Any,
         *,
-        labels: Iterable[Any] | None = None,
         every: int | None = None,
         steps: Iterable[int] | None = None,
-        max_texts: int = MAX_TEXTS,
-        max_tokens: int = MAX_TOKENS,
-        name: str | None = None,
+        **settings: Any,
     ) -> None:
         if every is None and steps is None:
             raise ConfigError("no steps to record; give every=… or steps=(…)")
-        self.recorder = Recorder(
-            folder,
-            texts,
-            tokenizer,
-            labels=labels,
-            every=every,
-            steps=steps,
-            max_texts=max_texts,
-            max_tokens=max_tokens,
-            name=name,
-        )
+        self.recorder = Recorder(folder, texts, tokenizer, every=every, steps=steps, **settings)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
         """Record the model before its first update, or before the first update after a checkpoint."""

@@ -9,6 +9,7 @@ and no number has to be kept per pair of positions. Source word i stands in the 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -144,6 +145,7 @@ def ibm_model_1(
     null: bool = False,
     source_size: int | None = None,
     target_size: int | None = None,
+    on_iteration: Callable[[Lexicon], None] = lambda lexicon: None,
 ) -> Lexicon:
     """IBM Model 1 by expectation maximisation from the uniform start (Brown et al. 1993; snell2021 §4.2).
 
@@ -151,7 +153,8 @@ def ibm_model_1(
         M: Trans(o|i) = c(i, o) / Σ_o' c(i, o'),   c(i, o) = Σ_m Σ_t Σ_l α(t, l) 1[x_l = i] 1[y_t = o]
         log-likelihood = Σ_m Σ_t ln( Σ_l Trans(y_t|x_l) / L )
 
-    `null` adds an empty word to every input, from which any output word may come; the paper has none.
+    `null` adds an empty word to every input, from which any output word may come; the paper has none. `on_iteration`
+    gets the lexicon after each iteration.
 
     >>> lexicon = ibm_model_1([[0, 1], [0]], [[0, 1], [0]], iterations=200)
     >>> lexicon.table.toarray().round(1)
@@ -170,13 +173,14 @@ def ibm_model_1(
     indptr, indices, data = _first_step(places)
     constant = float(np.dot(np.log(first.lengths), second.lengths))
     history = [-math.log(max(1, sizes[1])) * len(second.values)]
-    for iteration in range(iterations):
+    for iteration in range(1, iterations + 1):
         evidence = _evidence(places, (indptr, indices, data))
         history.append(float(np.log(evidence).sum()) - constant)
-        if iteration + 1 < iterations:
+        lexicon = Lexicon(_sorted(sparse.csr_array((data, indices, indptr), shape=sizes)), null, tuple(history))
+        on_iteration(lexicon)
+        if iteration < iterations:
             data = _maximise(places, (indptr, indices, data), 1 / evidence)
-    table = sparse.csr_array((data, indices, indptr), shape=sizes)
-    return Lexicon(_sorted(table), null, tuple(history))
+    return lexicon
 
 
 def _places(sources: Ragged, targets: Ragged, source_size: int, target_size: int) -> Places:

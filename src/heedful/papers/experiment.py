@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError, RunError
-from heedful.execution.pool import Job
-from heedful.execution.worker import OnEvent, call
+from heedful.execution.pool import Job, OnEvent, call
 from heedful.papers.findings import Finding
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import Manifest, source_commit, utc_now, versions

@@ -11,9 +11,17 @@ from typing import Any
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
-from heedful.execution.pool import Job, run_jobs
-from heedful.execution.worker import OnEvent, call
-from heedful.papers.experiment import Experiment, Needs, Result, Unit, Workspace, new_result, result_path, study_folder
+from heedful.execution.pool import Event, Job, OnEvent, call, run_jobs
+from heedful.papers.experiment import (
+    Experiment,
+    Needs,
+    Result,
+    Unit,
+    Workspace,
+    new_result,
+    result_path,
+    study_folder,
+)
 from heedful.papers.published import LedgerEntry, judge
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
@@ -191,13 +199,10 @@ def _missing_units(
 def _open(
     config: StudyConfig, workspace: Workspace, device: str, on_progress: OnEvent
 ) -> AbstractContextManager[OpenStudy]:
-    return open_study(
-        config,
-        workspace.root / study_folder(config),
-        device=device,
-        on_progress=on_progress,
-        on_stage=lambda stage: on_progress({"stage": f"{config.data}: {stage}"}),
-    )
+    def on_event(event: Event) -> None:
+        on_progress({**event, "stage": f"{config.data}: {event['stage']}"} if "stage" in event else event)
+
+    return open_study(config, workspace.root / study_folder(config), device=device, on_progress=on_event)
 
 
 def _training_jobs(study: OpenStudy) -> list[Job]:

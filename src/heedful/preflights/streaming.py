@@ -21,8 +21,7 @@ from heedful.data.parallel import sort_pairs
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.vocabulary import BOS, SPECIALS, FrequentWords, Vocabulary, normalise, split_token, tokenise
 from heedful.errors import ConfigError, DataError
-from heedful.execution.pool import Place, parallel_map
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent, Place, parallel_map
 from heedful.models.lexicon import (
     MOST,
     Cells,

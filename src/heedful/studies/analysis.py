@@ -35,6 +35,7 @@ from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.metrics.translation_quality import (
+    Link,
     Links,
     alignment_scores,
     attention_between_words,
@@ -44,6 +45,7 @@ from heedful.metrics.translation_quality import (
 )
 from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
 from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
+from heedful.tracing.store import Trace
 
 Rows = NDArray[np.float64]  # one value per output word
 MeasureName = Literal["agreement", "kendall"]
@@ -56,8 +58,12 @@ class Recordings:
         self.run, self.split = run, split
         config = run.config()
         self.seeds, self.translating = config.seeds, run.is_translation()
-        self.trace = cache(lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split))
-        self.quantity = cache(lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step))
+        self.trace: Callable[[ModelKind, int], Trace] = cache(
+            lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split)
+        )
+        self.quantity: Callable[[ModelKind, int, str, int], Ragged] = cache(
+            lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step)
+        )
         first = self.trace("standard", self.seeds[0])
         self.example, self.output = first.example(), first.output()
         self.lengths = first.quantity("alpha", first.steps[0]).lengths
@@ -68,8 +74,7 @@ class Recordings:
 
     def steps(self, kind: ModelKind, seed: int) -> tuple[int, ...]:
         """The steps at which a model was recorded."""
-        steps: tuple[int, ...] = self.trace(kind, seed).steps
-        return steps
+        return self.trace(kind, seed).steps
 
     def best_step(self, seed: int) -> int:
         """The standard model's step of best validation performance, the first of equals."""
@@ -77,13 +82,11 @@ class Recordings:
 
     def correct(self, kind: ModelKind, seed: int, step: int) -> Rows:
         """1 where the model's prediction was right."""
-        right: Rows = self.trace(kind, seed).correct(step).astype(np.float64)
-        return right
+        return self.trace(kind, seed).correct(step).astype(np.float64)
 
     def probe(self, kind: ModelKind, seed: int) -> Ragged:
         """β^px or β^log of each position, on the log-odds scale."""
-        rows: Ragged = self.quantity(kind, seed, "beta_logit", self.steps(kind, seed)[-1])
-        return rows
+        return self.quantity(kind, seed, "beta_logit", self.steps(kind, seed)[-1])
 
 
 @dataclass(frozen=True)
@@ -198,14 +201,12 @@ def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) 
 
     def quantity(which: str, step: int) -> Ragged:
         if which == moving:
-            rows: Ragged = recordings.quantity(kind, twin, stored, step)
-            return rows
+            return recordings.quantity(kind, twin, stored, step)
         if which == "beta_px":
             return recordings.probe("proxy", A)
         if which == "beta_log":
             return recordings.probe("logistic", 0)
-        fixed: Ragged = recordings.quantity("standard", A, which, at)
-        return fixed
+        return recordings.quantity("standard", A, which, at)
 
     steps = recordings.steps(kind, twin)
     maximise = moving in ("beta_uf", "alpha_fr") or (moving == "beta" and convention == "cross")
@@ -302,13 +303,14 @@ def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
     seeds, steps = recordings.seeds, recordings.steps("standard", recordings.seeds[0])
 
     def error(step: int) -> Estimate:
-        per_seed = [_word_links(recordings.quantity("standard", seed, "alpha", step), pairs) for seed in seeds]
+        per_seed = [word_links(recordings.quantity("standard", seed, "alpha", step), pairs) for seed in seeds]
         return _error(per_seed, pairs.alignments or ())
 
     errors = [error(step) for step in steps]
     iterations = recordings.steps("lexicon", 0)
-    first, last = (_word_links(recordings.quantity("lexicon", 0, "alpha", k), pairs) for k in (1, iterations[-1]))
-    L, T = _word_lengths(pairs)
+    first, last = (word_links(recordings.quantity("lexicon", 0, "alpha", k), pairs) for k in (1, iterations[-1]))
+    sides = (pairs.source_words, pairs.target_words)
+    L, T = (np.array([words.max() + 1 for words in side]) for side in sides)  # words of each sentence
     sure, possible = zip(*((gold.sure, gold.possible) for gold in pairs.alignments), strict=True)
     return AlignmentResult(
         attention=Curve(steps, tuple(estimate.value for estimate in errors)),
@@ -321,21 +323,13 @@ def measure_alignment(recordings: Recordings) -> AlignmentResult | None:
     )
 
 
-def _word_links(alpha: Ragged, pairs: EncodedPairs) -> list[Links]:
+def word_links(alpha: Ragged, pairs: EncodedPairs) -> list[frozenset[Link]]:
     """Each target word linked to the source word it attends to most; `<bos>` and `<eos>` are left out."""
-    matrices = []
-    row = 0
+    first, matrices = pairs.outputs.offsets.tolist(), []
     for m in range(len(pairs)):
-        outputs = int(pairs.target.lengths[m]) - 1
-        matrix = np.stack([alpha[r] for r in range(row, row + outputs)])
-        row += outputs
+        matrix = np.stack([alpha[r] for r in range(first[m], first[m + 1])])
         matrices.append(attention_between_words(matrix, pairs.source_words[m], pairs.target_words[m][1:]))
-    return list(links_from_attention(matrices))
-
-
-def _word_lengths(pairs: EncodedPairs) -> tuple[np.ndarray, np.ndarray]:
-    """The number of words of each source and each target."""
-    return tuple(np.array([words.max() + 1 for words in side]) for side in (pairs.source_words, pairs.target_words))  # type: ignore[return-value]
+    return links_from_attention(matrices)
 
 
 def _error(per_seed: Sequence[Sequence[Links]], gold: Sequence[Alignment]) -> Estimate:

@@ -1,4 +1,4 @@
-"""A study of text classification: its data, and how each of its models is trained."""
+"""A study of text classification: its data, how each of its models is trained, and what is recorded of them."""
 
 from typing import Any
 
@@ -6,15 +6,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedful.config import AttentionMode, StudyConfig, TrainConfig
-from heedful.data.batching import evaluation_batches, training_batches
+from heedful.config import AttentionMode, StudyConfig
+from heedful.data.batching import evaluation_batches
 from heedful.data.corpus import SPLITS, Corpus
+from heedful.data.ragged import FloatArray, Ragged
 from heedful.data.vocabulary import EncodedSplit, encode
 from heedful.errors import DataError
-from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy, logistic_probe, nll, predict
-from heedful.studies.run_directory import RunDirectory, sample_indices
-from heedful.studies.training import Batches, ModelTraining, train_proxy, train_recorded
-from heedful.tracing.recorder import probe_snapshot, record
+from heedful.models.classifier import (
+    AttentionClassifier,
+    BagOfWordsProxy,
+    lexical_probe,
+    log_odds,
+    logistic_probe,
+    nll,
+    predict,
+)
+from heedful.models.training import evaluation_mode
+from heedful.studies.run_directory import RunDirectory
+from heedful.studies.training import ModelTraining, train_proxy, train_recorded
+from heedful.tracing.store import QUANTITIES, Snapshot
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
 
@@ -32,18 +42,15 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
     )
     if len(encoded.validation) < 2:
         raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
-    for name in SPLITS:
-        getattr(encoded, name).save(run.data_path(f"{name}.parquet"))
-    if config.train_sample:
-        chosen = sample_indices(len(encoded.train), config.train_sample)
-        encoded.train.take(chosen).save(run.data_path("train_sample.parquet"))
+    splits = {name: getattr(encoded, name) for name in SPLITS}
+    run.save_splits(splits, config.train_sample)
     encoded.vocabulary.save(run.data_path("vocabulary.json"))
     run.save_words(encoded.validation_words)
     run.save_data_summary(
         {
             "name": corpus.name,
             "labels": list(corpus.labels),
-            **{name: len(getattr(encoded, name)) for name in SPLITS},
+            **{name: len(split) for name, split in splits.items()},
             "vocabulary": len(encoded.vocabulary),
             "median_length": float(np.median(encoded.validation.lengths)),
             "majority": float(np.bincount(encoded.validation.labels).max() / len(encoded.validation)),
@@ -64,7 +71,7 @@ def train_model(job: ModelTraining) -> dict[str, Any]:
 
 
 def _train_classifier(job: ModelTraining) -> dict[str, Any]:
-    config, recorded = job.run.config(), job.run.recorded_splits()
+    config, recorded = job.run.config(), job.run.recorded(job.run.split)
     size, classes = len(job.run.vocabulary()), _classes(job.run)
     model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind]).to(job.device)
 
@@ -74,36 +81,25 @@ def _train_classifier(job: ModelTraining) -> dict[str, Any]:
             job.folder.record(step, snapshot, name)
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
-    return train_recorded(job, model, _batches(job, config.train), config.train, see)
+    return train_recorded(job, model, job.run.split("train"), config.train, see)
 
 
 def _train_proxy(job: ModelTraining) -> dict[str, Any]:
     config, validation = job.run.config().proxy, job.run.split("validation")
     model = BagOfWordsProxy(len(job.run.vocabulary()), _classes(job.run), config.width).to(job.device)
-    step = train_proxy(
-        job,
-        model,
-        _batches(job, config.train),
-        config.train,
-        lambda: _evaluate_proxy(model, validation, job.device),
-    )
-    _record_probe(job, step, model.word_log_odds().cpu().numpy())
-    return {"best_step": step}
 
-
-def _batches(job: ModelTraining, config: TrainConfig) -> Batches:
-    texts = job.run.split("train")
-    return lambda start: training_batches(texts, config.batch_size, job.spec.seed, start=start, device=job.device)
-
-
-def _evaluate_proxy(model: BagOfWordsProxy, split: EncodedSplit, device: torch.device) -> dict[str, float]:
-    loss = correct = 0.0
-    with torch.no_grad():
-        for batch in evaluation_batches(split, max_tokens=65536, device=device):
+    @torch.no_grad()
+    def evaluate() -> dict[str, float]:
+        loss = correct = 0.0
+        for batch in evaluation_batches(validation, max_tokens=65536, device=job.device):
             logits = model(batch.tokens, batch.mask)
             loss += nll(logits, batch.labels).sum().item()
             correct += (predict(logits) == batch.labels).sum().item()
-    return {"accuracy": correct / len(split), "loss": loss / len(split)}
+        return {"accuracy": correct / len(validation), "loss": loss / len(validation)}
+
+    step = train_proxy(job, model, job.run.split("train"), config.train, evaluate)
+    _record_probe(job, step, model.word_log_odds().cpu().numpy())
+    return {"best_step": step}
 
 
 def _fit_logistic(job: ModelTraining) -> dict[str, Any]:
@@ -116,9 +112,55 @@ def _fit_logistic(job: ModelTraining) -> dict[str, Any]:
 
 
 def _record_probe(job: ModelTraining, step: int, word_log_odds: NDArray[np.floating]) -> None:
-    for name, split in job.run.recorded_splits().items():
+    for name, split in job.run.recorded(job.run.split).items():
         job.folder.record(step, probe_snapshot(word_log_odds, split), name)
 
 
 def _classes(run: RunDirectory) -> int:
     return len(run.data_summary()["labels"])
+
+
+def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 2048) -> Snapshot:
+    """α, β and Δ of every text (SPEC §1); the model is left unchanged.
+
+        Δ_l = −∂NLL/∂m_l at m = 1,  m a multiplicative mask on embeddings:  Δ_l = −e_l · ∂NLL/∂e_l
+
+    Memory is bounded by `max_tokens`, the padded tokens held at once. Dropout is off while it runs.
+    """
+    device = next(model.parameters()).device
+    rows: dict[str, list[FloatArray]] = {name: [np.empty(0)] * len(split) for name in QUANTITIES}
+    odds, prediction = np.empty(len(split), dtype=np.float32), np.empty(len(split), dtype=np.int32)
+    with evaluation_mode([model]), torch.enable_grad():
+        for batch in evaluation_batches(split, max_tokens=max_tokens, device=device):
+            embedded = model.embedding(batch.tokens).detach().requires_grad_()
+            output = model.from_embeddings(embedded, batch.mask)
+            (gradient,) = torch.autograd.grad(nll(output.logits, batch.labels).sum(), embedded)
+            with torch.no_grad():
+                values = {
+                    "alpha": output.alpha.detach(),
+                    "beta_logit": lexical_probe(model, output.hidden, batch.labels),
+                    "delta": -(embedded * gradient).sum(-1),
+                }
+                odds[batch.index] = log_odds(output.logits, batch.labels).cpu().numpy()
+                prediction[batch.index] = predict(output.logits).cpu().numpy()
+            lengths = batch.lengths.tolist()
+            for name, value in values.items():
+                for i, row, length in zip(batch.index, value.cpu().numpy(), lengths, strict=True):
+                    rows[name][i] = row[:length].copy()
+    return _snapshot(split, {name: Ragged.of(rows[name]) for name in QUANTITIES}, prediction, odds)
+
+
+def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> Snapshot:
+    """A bag-of-words model's probe (β^px, β^log) of every position: the log-odds its word gives the text's label.
+
+    word_log_odds: (V, K).
+    """
+    label = np.repeat(split.labels, split.lengths)
+    beta = Ragged(word_log_odds[split.ids.values, label].astype(np.float64), split.ids.offsets)
+    return _snapshot(split, {"beta_logit": beta})
+
+
+def _snapshot(split: EncodedSplit, quantities: dict[str, Ragged], *predicted: NDArray[Any]) -> Snapshot:
+    n = len(split)
+    example, output = np.arange(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    return Snapshot(quantities, example, output, split.labels.astype(np.int32), *predicted)

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
 from heedful.data.parallel import ParallelCorpus
-from heedful.execution.worker import Event
+from heedful.data.subwords import EncodedPairs
+from heedful.data.vocabulary import EncodedSplit
+from heedful.execution.pool import Event
 from heedful.storage.serialization import content, digest
-from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs, sample_indices
 from heedful.studies.study import prepare_data
 from heedful.studies.training import train_all
 
@@ -129,24 +132,22 @@ def _shortened(config: StudyConfig) -> StudyConfig:
 
 def _keep_sample(run: RunDirectory, config: StudyConfig) -> float:
     """Keep only some validation texts; returns their share of everything that the study records."""
-    path = run.data_path("validation.parquet")
-    if run.is_translation():
-        pairs, train_pairs = run.pairs("validation"), run.pairs("train")
-        cells = pairs.source.lengths * pairs.target.lengths
-        beside = (train_pairs.source.lengths * train_pairs.target.lengths).mean()
-        pairs.take(chosen := _sample(len(pairs))).save(path)
-    else:
-        texts, train_texts = run.split("validation"), run.split("train")
-        cells, beside = texts.lengths, train_texts.lengths.mean()
-        texts.take(chosen := _sample(len(texts))).save(path)
+    load = run.pairs if run.is_translation() else run.split
+    validation = load("validation")
+    cells, beside = _cells(validation), _cells(load("train")).mean()
+    chosen = sample_indices(len(validation), SAMPLE)
+    validation.take(chosen).save(run.data_path("validation.parquet"))
     summary = run.data_summary()
     run.finish_data(run.config(), summary["digest"])
     total = cells.sum() + beside * min(config.train_sample, summary["train"])
     return float(cells[chosen].sum() / total)
 
 
-def _sample(size: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    return np.sort(np.random.default_rng(0).permutation(size)[:SAMPLE])
+def _cells(examples: EncodedSplit | EncodedPairs) -> NDArray[np.int64]:
+    """The number of values of a recorded quantity, for each text or pair."""
+    if isinstance(examples, EncodedSplit):
+        return examples.lengths
+    return examples.source.lengths * examples.target.lengths
 
 
 def _one_of_each(specs: Sequence[ModelSpec]) -> list[ModelSpec]:

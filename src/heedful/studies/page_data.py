@@ -4,18 +4,19 @@ Computed from the traces when a page is written, and never stored. `reports` onl
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from heedful.data.ragged import Ragged
+from heedful.data.ragged import Ragged, ranges
 from heedful.data.subwords import EncodedPairs
-from heedful.data.vocabulary import EncodedSplit
+from heedful.data.vocabulary import EOS, EncodedSplit
 from heedful.metrics.agreement import agreement
-from heedful.metrics.translation_quality import attention_between_words, links_from_attention
 from heedful.models.lexicon import count_table
-from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
+from heedful.studies.analysis import word_links
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory
 from heedful.tracing.store import Trace
@@ -26,6 +27,8 @@ MOST_PAIRS, FEWEST_PAIRS = 150, 8
 LARGEST_TEXTS = 3_500_000  # bytes of embedded values, so that a page stays under 5 MB even if nothing compresses
 LARGEST_PAIRS = 2_000_000  # likewise 3 MB
 POSSIBLE, SURE = 1, 2
+FEW_WORDS, MANY_WORDS = 20, 600
+FEW_TRANSLATED, MANY_TRANSLATED, BEST = 20, 150, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +119,51 @@ class PairExamples:
     errors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class AttendedWords:
+    """Words that occur often enough, with n·α and β at each step, (steps, words) each.
+
+    n·α is the weight a word draws over its share: 1 when attention is uniform, whatever the text's length (α itself
+    would favour words of short texts).
+    """
+
+    ids: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    least: int
+    seeds: int
+    attention: NDArray[np.float32]
+    beta: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationRanking:
+    """The `BEST` best output words of each source word at each step, (steps, words, BEST); -1 where there are fewer."""
+
+    tokens: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class TranslatedWords:
+    """Source words that occur often enough, with their translations.
+
+    `counting` and `model_1` rank by Trans(o∣i) of the count table and of IBM Model 1's last iteration. `attention`
+    ranks by the share of the word's attention that fell to it while o was said, Σ α[x_l = i, y_t = o] / Σ α[x_l = i].
+    `knowledge` ranks by how much attending to the word alone raises the log-odds of o over attending to another word of
+    the sentence, logit β_{t,l} less its mean over l, averaged over where i and o meet, `meetings` times or more.
+    """
+
+    ids: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    least: int
+    seeds: int
+    meetings: int
+    counting: TranslationRanking
+    model_1: TranslationRanking
+    attention: TranslationRanking
+    knowledge: TranslationRanking
+
+
 @dataclass(frozen=True, eq=False)
 class StudyPageData:
     """models and words: of each run. examples: None where the runs were not evaluated on the same texts."""
@@ -196,8 +244,7 @@ def choose_pairs(
 def take_pairs(pairs: EncodedPairs, index: NDArray[np.int64]) -> PairExamples:
     """The pairs of those numbers, without anything that a model saw in them."""
     outputs = pairs.outputs
-    starts, lengths = outputs.offsets[index], outputs.lengths[index]
-    rows = np.concatenate([np.arange(a, a + n) for a, n in zip(starts, lengths, strict=True)])
+    rows = ranges(outputs.offsets[index], outputs.lengths[index])
     return PairExamples(pairs, index, rows, pairs.source.take(index), outputs.take(index))
 
 
@@ -269,13 +316,12 @@ def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExampl
     counted = (lexicon.quantity("alpha", step).take(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
     gold, errors = None, {}
     if split.alignments is not None:
-        gold = _gold_cells(split, chosen.index)
+        pairs = split.take(chosen.index)
+        gold = _gold_cells(pairs)
         errors = {
-            view.name: np.stack([_alignment_errors(a, chosen) for a in view.alpha]) for view in views if view.alpha
+            view.name: np.stack([_alignment_errors(a, pairs) for a in view.alpha]) for view in views if view.alpha
         }
-    return PairExamples(
-        split, chosen.index, chosen.rows, chosen.source, chosen.outputs, views, tuple(counted), gold, errors
-    )
+    return replace(chosen, views=views, counted=tuple(counted), gold=gold, errors=errors)
 
 
 def _words(run: RunDirectory, result: StudyResult, steps: Sequence[int]) -> AttendedWords | TranslatedWords:
@@ -292,52 +338,155 @@ def _bytes_per_position(models: Sequence[PageModel]) -> int:
 
 def _same_texts(runs: Sequence[RunDirectory]) -> bool:
     """Whether all models of all runs were evaluated on the same validation texts, position by position."""
-    first, *others = runs
-    if first.config().task == "translation":
-        pairs, tokeniser = first.pairs("validation"), first.tokeniser()
-        return all(
-            run.tokeniser() == tokeniser
-            and np.array_equal(run.pairs("validation").source.values, pairs.source.values)
-            and np.array_equal(run.pairs("validation").target.values, pairs.target.values)
-            for run in others
-        )
-    split, words, labels = first.split("validation"), first.words(), first.data_summary()["labels"]
-    return all(
-        run.data_summary()["labels"] == labels
-        and run.words() == words
-        and np.array_equal(run.split("validation").lengths, split.lengths)
-        and np.array_equal(run.split("validation").labels, split.labels)
-        for run in others
-    )
+
+    def texts(run: RunDirectory) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+        if run.is_translation():
+            pairs = run.pairs("validation")
+            return run.tokeniser(), pairs.source.values, pairs.target.values
+        split = run.split("validation")
+        return (run.data_summary()["labels"], run.words()), split.lengths, split.labels
+
+    words, *numbers = texts(runs[0])
+    others = map(texts, runs[1:])
+    return all(other[0] == words and all(map(np.array_equal, other[1:], numbers)) for other in others)
 
 
-def _gold_cells(pairs: EncodedPairs, index: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _gold_cells(pairs: EncodedPairs) -> NDArray[np.uint8]:
     """`SURE` or `POSSIBLE` for cells whose words gold links, 0 for all others; every part of a word counts."""
     marks = []
-    for m in map(int, index):
-        source, target = _word_positions(pairs, m)
-        gold = (pairs.alignments or ())[m]
+    for m, gold in enumerate(pairs.alignments or ()):
+        source, target = pairs.source_words[m].tolist(), pairs.target_words[m][1:].tolist()
         marks += [
             SURE if (s, t) in gold.sure else POSSIBLE if (s, t) in gold.possible else 0 for t in target for s in source
         ]
     return np.array(marks, dtype=np.uint8)
 
 
-def _alignment_errors(alpha: Ragged, chosen: PairExamples) -> NDArray[np.float32]:
-    """The alignment error rate of each chosen pair, its target words linked to where α is highest (Och & Ney 2003)."""
+def _alignment_errors(alpha: Ragged, pairs: EncodedPairs) -> NDArray[np.float32]:
+    """The alignment error rate of each pair, its target words linked to where α is highest (Och & Ney 2003)."""
     errors = []
-    offsets = chosen.outputs.offsets.tolist()
-    for m, start, end in zip(chosen.index.tolist(), offsets[:-1], offsets[1:], strict=True):
-        source, target = _word_positions(chosen.split, m)
-        matrix = np.stack([alpha[r] for r in range(start, end)])
-        (links,) = links_from_attention([attention_between_words(matrix, source, target)])
-        gold = (chosen.split.alignments or ())[m]
+    for links, gold in zip(word_links(alpha, pairs), pairs.alignments or (), strict=True):
         hits, made = len(links & gold.sure) + len(links & gold.possible), len(links) + len(gold.sure)
         errors.append(1 - hits / made if made else np.nan)
     return np.array(errors, dtype=np.float32)
 
 
-def _word_positions(pairs: EncodedPairs, m: int) -> tuple[list[int], list[int]]:
-    """The word that each source position and each output of a pair is a part of; -1 at the ends."""
-    source, target = pairs.source_words[m], pairs.target_words[m][1:]
-    return source.tolist(), target.tolist()
+def attended_words(split: EncodedSplit, traces: Sequence[Trace], steps: Sequence[int]) -> AttendedWords:
+    """The words of a split seen five times or more, or less often where there are few such; at most `MANY_WORDS`."""
+    counts = np.bincount(split.ids.values)
+    ids, least = _frequent(counts, (5, 3, 2), FEW_WORDS, MANY_WORDS)
+    length = np.repeat(split.lengths, split.lengths)
+    attention, beta = [], []
+    for step in steps:
+        weights = np.mean([trace.quantity("alpha", step).values for trace in traces], axis=0) * length
+        beta_values = np.mean([expit(trace.quantity("beta_logit", step).values) for trace in traces], axis=0)
+        attention.append(_means(split.ids.values, weights, counts)[ids])
+        beta.append(_means(split.ids.values, beta_values, counts)[ids])
+    means = np.array(attention, np.float32), np.array(beta, np.float32)
+    return AttendedWords(ids, counts[ids], least, len(traces), *means)
+
+
+def _means(ids: NDArray[np.int32], values: NDArray[np.floating], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    means: NDArray[np.float64] = np.bincount(ids, weights=values, minlength=len(counts)) / np.maximum(counts, 1)
+    return means
+
+
+def translated_words(
+    pairs: EncodedPairs, traces: Sequence[Trace], lexicon: Trace, steps: Sequence[int]
+) -> TranslatedWords:
+    """The table of a split, from the standard models of all seeds; at most `MANY_TRANSLATED` words."""
+    source, target = _words_of_cells(pairs)
+    counts = np.bincount(pairs.source.values)
+    counts[: EOS + 1] = 0
+    ids, least = _frequent(counts, (10, 5, 3, 2), FEW_TRANSLATED, MANY_TRANSLATED)
+    words, meetings = _CoOccurrences(source, target, ids), max(2, least // 2)
+
+    def counted(step: int) -> TranslationRanking:
+        return words.best([words.mean(expit(lexicon.quantity("beta_logit", step).values))])
+
+    attention, knowledge = [], []
+    for step in steps:
+        alpha = np.mean([trace.quantity("alpha", step).values for trace in traces], axis=0)
+        attention.append(words.share(alpha))
+        raised = words.mean(np.mean([_over_row(trace.quantity("beta_logit", step)) for trace in traces], axis=0))
+        knowledge.append(np.where(words.counts >= meetings, raised, -np.inf))
+    return TranslatedWords(
+        ids,
+        counts[ids],
+        least,
+        len(traces),
+        meetings,
+        counted(lexicon.steps[0]),
+        counted(lexicon.steps[-1]),
+        words.best(attention),
+        words.best(knowledge),
+    )
+
+
+class _CoOccurrences:
+    """Which source word stands opposite which output word, over all cells; only the words `ids`, without the ends."""
+
+    def __init__(self, source: NDArray[np.int64], target: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
+        self.size = len(ids)
+        place = np.full(int(source.max()) + 1, -1)
+        place[ids] = np.arange(len(ids))
+        self.word = place[source]
+        self.of_words = self.word >= 0
+        self.used = np.flatnonzero(self.of_words & (target > EOS))
+        many = int(target.max()) + 1
+        keys, self.pair = np.unique(self.word[self.used] * many + target[self.used], return_inverse=True)
+        self.words, self.targets = keys // many, keys % many
+        self.counts = np.bincount(self.pair, minlength=len(keys))
+
+    def mean(self, cells: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The mean over the cells of each pair of words."""
+        return self._sum(cells) / self.counts
+
+    def share(self, cells: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The sum over the cells of each pair of words, as a share of all cells of its source word."""
+        total = np.bincount(self.word[self.of_words], weights=cells[self.of_words], minlength=self.size)
+        return self._sum(cells) / total[self.words]
+
+    def best(self, per_step: Sequence[NDArray[np.float64]]) -> TranslationRanking:
+        """The output words of highest score of each source word; those of score −∞ never."""
+        shape = len(per_step), self.size, BEST
+        tokens, scores = np.full(shape, -1), np.zeros(shape, dtype=np.float32)
+        for step, score in enumerate(per_step):
+            order = np.lexsort((self.targets, -score, self.words))
+            order = order[score[order] > -np.inf]
+            words = self.words[order]
+            place = np.arange(len(order)) - np.searchsorted(words, words)
+            for k in range(BEST):
+                chosen = order[place == k]
+                tokens[step, self.words[chosen], k] = self.targets[chosen]
+                scores[step, self.words[chosen], k] = score[chosen]
+        return TranslationRanking(tokens, scores)
+
+    def _sum(self, cells: NDArray[np.floating]) -> NDArray[np.float64]:
+        weights = cells[self.used].astype(np.float64)
+        return np.asarray(np.bincount(self.pair, weights=weights, minlength=len(self.counts)), dtype=np.float64)
+
+
+def _words_of_cells(pairs: EncodedPairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The source word and the output word of every cell of every pair, in the order of a trace."""
+    sentences = list(zip(pairs.source, pairs.outputs, strict=True))
+    source = np.concatenate([np.tile(s, len(t)) for s, t in sentences])
+    target = np.concatenate([np.repeat(t, len(s)) for s, t in sentences])
+    return source.astype(np.int64), target.astype(np.int64)
+
+
+def _over_row(rows: Ragged) -> NDArray[np.float64]:
+    """Each value less the mean of its row."""
+    values = np.asarray(rows.values, dtype=np.float64)
+    means = np.add.reduceat(values, rows.offsets[:-1]) / rows.lengths
+    over: NDArray[np.float64] = values - np.repeat(means, rows.lengths)
+    return over
+
+
+def _frequent(
+    counts: NDArray[np.int64], thresholds: Sequence[int], few: int, many: int
+) -> tuple[NDArray[np.int64], int]:
+    """The words that occur often enough, at most `many`; and how often: the first threshold that `few` reach."""
+    least = next((k for k in thresholds if np.sum(counts >= k) >= few), 1)
+    ids = np.flatnonzero(counts >= least)
+    return np.sort(ids[np.argsort(-counts[ids], kind="stable")[:many]]), least

@@ -15,11 +15,11 @@ listed in the records checksums.json, done.json and manifest.json.
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +42,10 @@ from heedful.storage.atomic_files import (
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
+from heedful.studies.result import StudyResult
 from heedful.tracing.store import Snapshot, Trace, write_step
 
-if TYPE_CHECKING:
-    from heedful.studies.result import StudyResult
-
+E = TypeVar("E", EncodedSplit, EncodedPairs)
 STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint that training resumes from
 Recorded = Literal["validation", "train"]  # the split whose texts are recorded during training
 
@@ -102,10 +101,6 @@ class ModelDirectory:
         """Remember the checksum of a file of this model that was just written."""
         self.written[self._name(path)] = checksum
 
-    def trace_checksums(self) -> dict[str, str]:
-        """The checksums of the trace so far."""
-        return {name: checksum for name, checksum in self.written.items() if name.startswith("trace")}
-
     def remove_unlisted_traces(self) -> None:
         """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
         for path in self.root.glob("trace*/*.parquet"):
@@ -115,10 +110,6 @@ class ModelDirectory:
     def is_done(self) -> bool:
         """Whether the model is trained and all its files are written."""
         return self.done.is_done()
-
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Write the record of the trained model: the summary, and the checksums of its files."""
-        self.done.save(summary, self.written)
 
     def summary(self) -> dict[str, Any]:
         """The summary of the trained model."""
@@ -194,29 +185,11 @@ class RunDirectory:
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+        self.config_path, self.manifest_path = self.root / "config.toml", self.root / MANIFEST
+        self.result_path, self.report_path = self.root / RESULT, self.root / "report.html"
         self.data = StepRecord(self.data_path("checksums.json"))
         self._config: StudyConfig | None = None
         self._models: dict[str, ModelDirectory] = {}
-
-    @property
-    def config_path(self) -> Path:
-        """The settings."""
-        return self.root / "config.toml"
-
-    @property
-    def result_path(self) -> Path:
-        """The measures."""
-        return self.root / RESULT
-
-    @property
-    def report_path(self) -> Path:
-        """The page."""
-        return self.root / "report.html"
-
-    @property
-    def manifest_path(self) -> Path:
-        """The kind of the run, and when, where and with what it was made."""
-        return self.root / MANIFEST
 
     def config(self) -> StudyConfig:
         """The settings; an error where this is not a study."""
@@ -260,10 +233,8 @@ class RunDirectory:
         """The kind of the run, and when, where and with what it was made; almost empty where it was lost."""
         return Manifest.read(self.root) if self.manifest_path.exists() else Manifest("study")
 
-    def result(self) -> "StudyResult":
+    def result(self) -> StudyResult:
         """The measures, as they were written."""
-        from heedful.studies.result import StudyResult
-
         if not valid_path(self.result_path).exists():
             raise RunError(
                 f"{self.root}: the study is not finished (it has no {RESULT}); run the same command to finish it"
@@ -276,17 +247,16 @@ class RunDirectory:
     def records(self) -> Iterator[StepRecord]:
         """The records of all finished steps, which list every file of the study but its settings."""
         yield self.data
-        for path in sorted((self.root / "models").glob("*/done.json")):
-            yield self.model(path.parent.name).done
+        yield from (model.done for model in self.trained_models())
         yield StepRecord(self.manifest_path)
+
+    def trained_models(self) -> list[ModelDirectory]:
+        """The models that are trained."""
+        return [self.model(path.parent.name) for path in sorted((self.root / "models").glob("*/done.json"))]
 
     def data_path(self, name: str) -> Path:
         """A file of the data that the models get."""
         return self.root / "data" / name
-
-    def has_data(self) -> bool:
-        """Whether all files of the data were written."""
-        return self.data.is_done()
 
     def finish_data(self, config: StudyConfig, digest_of_data: str) -> None:
         """Write the record of the data: the checksums of all its files."""
@@ -297,10 +267,18 @@ class RunDirectory:
         """The encoded texts of one split."""
         return EncodedSplit.load(self.data.verified(f"{name}.parquet"))
 
-    def recorded_splits(self) -> dict[Recorded, EncodedSplit]:
-        """The texts that are recorded during training."""
-        splits: dict[Recorded, EncodedSplit] = {"validation": self.split("validation")}
-        return splits | ({"train": self.split("train_sample")} if self.config().train_sample else {})
+    def recorded(self, load: Callable[[str], E]) -> dict[Recorded, E]:
+        """The texts or pairs that are recorded during training. load: `split` or `pairs`."""
+        splits: dict[Recorded, E] = {"validation": load("validation")}
+        return splits | ({"train": load("train_sample")} if self.config().train_sample else {})
+
+    def save_splits(self, splits: Mapping[str, E], train_sample: int) -> None:
+        """Write the encoded texts or pairs of every split, and a sample of the training split."""
+        for name, split in splits.items():
+            split.save(self.data_path(f"{name}.parquet"))
+        if train_sample:
+            chosen = sample_indices(len(splits["train"]), train_sample)
+            splits["train"].take(chosen).save(self.data_path("train_sample.parquet"))
 
     def vocabulary(self) -> Vocabulary:
         """The words of the ids."""
@@ -318,11 +296,6 @@ class RunDirectory:
     def pairs(self, name: str) -> EncodedPairs:
         """The encoded sentence pairs of one split."""
         return EncodedPairs.load(self.data.verified(f"{name}.parquet"))
-
-    def recorded_pairs(self) -> dict[Recorded, EncodedPairs]:
-        """The sentence pairs that are recorded during training."""
-        splits: dict[Recorded, EncodedPairs] = {"validation": self.pairs("validation")}
-        return splits | ({"train": self.pairs("train_sample")} if self.config().train_sample else {})
 
     def tokeniser(self) -> Tokeniser:
         """The tokeniser of a translation study."""
@@ -354,8 +327,8 @@ def repair_run(run: RunDirectory, config: StudyConfig, notify: Notify = lambda n
     _repair_config(run, config, notify)
     for record in list(run.records()):
         record.repair(notify)
-    for done in (run.root / "models").glob("*/done.json"):
-        run.model(done.parent.name).remove_checkpoints()  # of a process that was killed before it did so itself
+    for model in run.trained_models():
+        model.remove_checkpoints()  # of a process that was killed before it did so itself
 
 
 def is_intact(run: RunDirectory) -> bool:
@@ -373,11 +346,6 @@ def damages(run: RunDirectory) -> Iterator[Damage]:
         yield from record.damages()
 
 
-def trained_data_digests(run: RunDirectory) -> set[str]:
-    """The digests of the data that the trained models of a run were trained on."""
-    return {identity["data"] for identity in _identities(run)}
-
-
 def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> None:
     """Replace a damaged config.toml by the given settings, unless the records of the run name other settings."""
     try:
@@ -387,7 +355,7 @@ def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> No
         why = error.why
     except ConfigError as error:
         why = str(error).removeprefix(f"{run.config_path}: ")
-    known = {identity["config"] for identity in _identities(run)}
+    known = {identity["config"] for identity in trained_identities(run)}
     with suppress(RunError):
         known.add(run.data.load()["config"])
     if known - {digest(config)}:
@@ -402,8 +370,8 @@ def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> No
     notify(repair_notice(run.config_path, why, aside))
 
 
-def _identities(run: RunDirectory) -> Iterator[dict[str, str]]:
+def trained_identities(run: RunDirectory) -> Iterator[dict[str, str]]:
     """The digests of settings and data in the records of the trained models."""
-    for path in sorted((run.root / "models").glob("*/done.json")):
+    for model in run.trained_models():
         with suppress(DamagedError, KeyError):
-            yield run.model(path.parent.name).summary()["identity"]
+            yield model.summary()["identity"]

@@ -4,14 +4,15 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from heedful.config import StudyConfig
 from heedful.data.corpus import Corpus
-from heedful.data.loading import open_data
+from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.storage.atomic_files import remove_temporary_files
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock
@@ -23,9 +24,8 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.result import ModelSummary, StudyResult
-from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_data_digests
-from heedful.studies.verdict import judge
+from heedful.studies.result import ModelSummary, StudyResult, judge
+from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_identities
 
 
 def run_study(
@@ -36,8 +36,7 @@ def run_study(
     jobs: int | None = None,
     device: str = "auto",
     train: Callable[..., None] | None = None,
-    on_progress: OnEvent = lambda line: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_progress: OnEvent = lambda event: None,
 ) -> StudyResult:
     """Train, record and measure the models of a study in `out`; finished steps that are there already are kept.
 
@@ -50,10 +49,10 @@ def run_study(
         from heedful.studies.training import train_all  # needs torch, which reports do without
 
         train = train_all
-    with open_study(config, out, corpus=corpus, device=device, on_progress=on_progress, on_stage=on_stage) as study:
-        on_stage("training")
+    with open_study(config, out, corpus=corpus, device=device, on_progress=on_progress) as study:
+        on_progress({"stage": "training"})
         train(study.run, model_specs(config), jobs=jobs, device=device, on_progress=on_progress, lock=study.lock)
-        on_stage("measuring")
+        on_progress({"stage": "measuring"})
         result = analyse(study.run)
         study.finish(result)
     return result
@@ -93,8 +92,7 @@ def open_study(
     *,
     corpus: Corpus | ParallelCorpus | None = None,
     device: str = "auto",
-    on_progress: OnEvent = lambda line: None,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_progress: OnEvent = lambda event: None,
 ) -> Iterator[OpenStudy]:
     """Lock a study's run directory, set damaged files aside and write the data: everything before training."""
     run, clock = RunDirectory(out), RunClock("study")
@@ -110,7 +108,7 @@ def open_study(
         repair_run(run, config, notify)
         clock.begin(run.root)
         run.claim(config)
-        on_stage("reading the data")
+        on_progress({"stage": "reading the data"})
         prepare_data(run, config, corpus)
         yield OpenStudy(run, config, lock, device, clock, repaired)
 
@@ -141,35 +139,19 @@ def analyse(run: RunDirectory) -> StudyResult:
 def prepare_data(run: RunDirectory, config: StudyConfig, corpus: Corpus | ParallelCorpus | None) -> None:
     """Read the data and store what the models get; a run that has its data only checks that they are the same."""
     try:
-        corpus = corpus or open_data(
-            config.data,
-            config.target,
-            task=config.task,
-            text=config.text,
-            label=config.label,
-            validation=config.validation,
-            test=config.test,
-            lower=config.lower,
-        )
+        corpus = corpus or open_data(config.data, config.target, **config.reading())
     except DataError:
-        if not run.has_data():
+        if not run.data.is_done():
             raise
         return  # the data are gone, but the run has all it needs
-    stored = run.has_data()
-    known = {run.data_summary()["digest"]} if stored else trained_data_digests(run)
+    stored = run.data.is_done()
+    known = {run.data_summary()["digest"]} if stored else {each["data"] for each in trained_identities(run)}
     if known and known != {corpus.digest()}:
         raise RunError(f"{config.data} has changed since {run.root} was begun; choose another --out")
     if stored:
         return
-    # Imported here: both need torch, which nothing else in this process does.
-    if isinstance(corpus, ParallelCorpus):
-        from heedful.studies.translation import prepare as prepare_pairs
-
-        prepare_pairs(run, config, corpus)
-    else:
-        from heedful.studies.classification import prepare as prepare_texts
-
-        prepare_texts(run, config, corpus)
+    of_task = import_module(f"heedful.studies.{task_of(corpus)}")  # needs torch, as nothing else in this process does
+    of_task.prepare(run, config, corpus)
     run.finish_data(config, corpus.digest())
 
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
 from safetensors.torch import load_file
-from torch import Tensor
 
+from heedful.attribution.interface import Numbers, numbers
 from heedful.data.batching import evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError, RunError
@@ -23,7 +22,6 @@ from heedful.metrics.association import association, even_tokens, token_counts, 
 from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
-Numbers = NDArray[np.float64]
 FEWEST = 3  # a word with fewer occurrences is never suspicious: they could all be in one text
 HIGH, LOW = 0.9, 0.5  # quantiles
 UNFOUNDED, OPPOSED = "attention without polarity", "polarity against association"
@@ -144,7 +142,7 @@ def over_occurrences(model: AttentionClassifier, split: EncodedSplit, vocabulary
         output = model(batch.tokens, batch.mask)
         relative = output.alpha * batch.lengths[:, None]
         columns = torch.stack([output.alpha, relative, output.scores], dim=-1)
-        places = _numbers(torch.cat([columns, model.output(output.hidden)], dim=-1)[batch.mask])
+        places = numbers(torch.cat([columns, model.output(output.hidden)], dim=-1)[batch.mask])
         word = batch.tokens[batch.mask].cpu().numpy()
         count += np.bincount(word, minlength=vocabulary)
         for column, values in enumerate(places.T):
@@ -161,7 +159,7 @@ def alone(model: AttentionClassifier) -> tuple[Numbers, Numbers] | None:
         return None
     vectors = model.embedding.weight[None]
     hidden, _ = model.encoder(vectors, torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device))
-    return _numbers(model.output(hidden)[0]), _numbers(model.scorer(hidden)[0])
+    return numbers(model.output(hidden)[0]), numbers(model.scorer(hidden)[0])
 
 
 def towards(logits: Numbers) -> Numbers:
@@ -210,8 +208,3 @@ def _suspicious(counts: NDArray[np.int64], seen: WordMeans, polarity: Numbers) -
         for i in np.flatnonzero(which):
             marks[i] = reason
     return marks
-
-
-def _numbers(tensor: Float[Tensor, "..."]) -> Numbers:
-    numbers: Numbers = tensor.cpu().double().numpy()
-    return numbers

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from heedful.config import StudyConfig
+from heedful.config import StudyConfig, flat
 from heedful.errors import ConfigError, MissingExtraError
+from heedful.execution.pool import Event, OnEvent
 from heedful.storage.serialization import content, digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
@@ -46,21 +47,21 @@ class Tracking:
         self._sent: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
 
-    def line(self, line: Mapping[str, Any]) -> None:
+    def event(self, event: Event) -> None:
         """A progress event: an evaluation is passed on; at the end of a model, those that were missed are sent."""
-        name = line.get("model")
-        if not self._trackers or name not in self._specs:
+        name = event.get("model")
+        if name not in self._specs:
             return
         with self._lock:
-            if line.get("done"):
+            if event.get("done"):
                 self._send_missed(name)
-            elif "step" in line and self._specs[name].kind != "logistic":  # which is fitted without steps
-                self._send(name, line)
+            elif "step" in event and self._specs[name].kind != "logistic":  # which is fitted without steps
+                self._send(name, event)
 
     def result(self, result: StudyResult) -> None:
         """Send the metrics of models that were finished before, and the study's agreements."""
         with self._lock:
-            for name in self._specs if self._trackers else ():
+            for name in self._specs:
                 self._send_missed(name)
             for tracker in self._trackers:
                 tracker.study(result_metrics(result))
@@ -79,13 +80,25 @@ class Tracking:
 
 
 @contextmanager
-def tracking(wanted: Sequence[str], folder: Path, config: StudyConfig) -> Iterator[Tracking]:
-    """Trackers by name (`tensorboard`, `mlflow`, `mlflow:URI`), open for as long as the study runs."""
+def tracking(
+    wanted: Sequence[str], folder: Path, config: StudyConfig, on_event: OnEvent = lambda event: None
+) -> Iterator[OnEvent]:
+    """Trackers by name (`tensorboard`, `mlflow`, `mlflow:URI`) for as long as a study runs; they get its result too.
+
+    Gives the handler of the study's events, which passes all of them on to `on_event`.
+    """
     trackers: list[Tracker] = []
     try:
         for name in wanted:
             trackers.append(_open(name, folder, config))
-        yield Tracking(trackers, RunDirectory(folder), config)
+        tracked = Tracking(trackers, RunDirectory(folder), config)
+
+        def on_progress(event: Event) -> None:
+            on_event(event)
+            tracked.event(event)
+
+        yield on_progress
+        tracked.result(RunDirectory(folder).result())
     except BaseException:
         for tracker in trackers:
             tracker.close(failed=True)
@@ -168,8 +181,9 @@ class MLflow:
             raise ConfigError(f"--track mlflow:{uri or ''}: {str(error).splitlines()[0]}") from None
         self._runs: dict[str, str] = {}
         self._parent = self._begin(folder.name, {"heedful.folder": str(folder), "heedful.digest": digest(config)})
-        for key, value in _flat(content(config)).items():
-            self._client.log_param(self._parent, key, value)
+        for key, value in flat(content(config)).items():
+            if value is not None:
+                self._client.log_param(self._parent, key, value)
 
     def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
         """Into the model's own run."""
@@ -193,18 +207,3 @@ class MLflow:
     def _log(self, run: str, values: Mapping[str, float], step: int) -> None:
         for key, value in values.items():
             self._client.log_metric(run, key, value, step=step)
-
-
-def _flat(plain: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings as one level with dotted names; settings that are `None` are left out.
-
-    >>> _flat({"data": "sst", "train": {"steps": 3}, "text": None})
-    {'data': 'sst', 'train.steps': 3}
-    """
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{before}{key}.")
-        elif value is not None:
-            flat[before + key] = value
-    return flat

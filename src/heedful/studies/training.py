@@ -1,8 +1,16 @@
-"""Train the models of a study, one worker process each, with checkpoints, metrics and progress."""
+"""Train the models of a study, one worker process each, with checkpoints, metrics and progress.
+
+    checkpoints/<step>/training.safetensors     weights, moments of the optimiser, state of the generators, best weights
+                       state.json               step, losses, metrics, next batch, checksums of all files so far
+
+The last two checkpoints are kept while a model trains, none once it is trained. Training never resumes from a damaged
+one.
+"""
 
 import math
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -10,22 +18,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.config import TrainConfig
-from heedful.execution.pool import Job, run_jobs
-from heedful.execution.worker import OnEvent
+from heedful.data.batching import training_batches
+from heedful.data.subwords import EncodedPairs
+from heedful.data.vocabulary import EncodedSplit
+from heedful.errors import ConfigError
+from heedful.execution.pool import Job, OnEvent, run_jobs
 from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy
 from heedful.models.training import TrainingState, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically
-from heedful.studies.checkpoints import Checkpoint, Checkpoints
-from heedful.studies.run_directory import ModelDirectory, ModelSpec, RunDirectory
+from heedful.storage.step_cache import Damage, Notify, StepRecord
+from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory, ModelSpec, RunDirectory
 
 Model = AttentionClassifier | Translator | BagOfWordsProxy
-Batches = Callable[[int], Iterator[Any]]  # from a step on
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
+SECONDS = 30.0  # between checkpoints: about as much training as a kill may cost
+SETTING = "HEEDFUL_CHECKPOINT_SECONDS"
+_COST = 20  # saving takes at most a twentieth of the time
+_KEPT = 2
 
 
 def train_all(
@@ -62,12 +77,10 @@ def train_model(
     if training.folder.is_done():
         return
     started = time.perf_counter()
-    of_task = import_module(
-        f"heedful.studies.{run.config().task}"
-    )  # `classification` and `translation` import this one
+    of_task = import_module(f"heedful.studies.{run.config().task}")  # which imports this module
     summary = {"kind": spec.kind, "seed": spec.seed, **of_task.train_model(training)}
     seconds = round(time.perf_counter() - started, 1)
-    training.folder.finish(summary | {"seconds": seconds, "identity": run.identity()})
+    training.folder.done.save(summary | {"seconds": seconds, "identity": run.identity()}, training.folder.written)
     training.folder.remove_checkpoints()
 
 
@@ -93,7 +106,7 @@ class ModelTraining:
 def train_recorded(
     job: ModelTraining,
     model: Model,
-    batches: Batches,
+    examples: EncodedSplit | EncodedPairs,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
 ) -> dict[str, Any]:
@@ -101,8 +114,9 @@ def train_recorded(
 
     Returns the step of best accuracy, the first of equals, and the number of parameters outside the embedding.
     """
-    metrics = _run(job, model, batches, config, see, lambda metrics: False, _Best())
-    _save_weights(job.folder, config.steps, model)
+    metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best())
+    path = job.folder.checkpoint_folder(config.steps) / "model.safetensors"
+    job.folder.note(path, _save_tensors(path, _on_cpu(model.state_dict())))
     best = max(metrics, key=lambda line: (line["accuracy"], -line["step"]))
     outside = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("embedding"))
     return {"best_step": best["step"], "parameters_outside_embedding": outside}
@@ -111,7 +125,7 @@ def train_recorded(
 def train_proxy(
     job: ModelTraining,
     model: Model,
-    batches: Batches,
+    examples: EncodedSplit | EncodedPairs,
     config: TrainConfig,
     evaluate: Callable[[], dict[str, float]],
 ) -> int:
@@ -131,7 +145,7 @@ def train_proxy(
     def overdue(metrics: list[dict[str, Any]]) -> bool:
         return bool(metrics[-1]["step"] - best.facts["step"] >= PATIENCE * config.steps)
 
-    _run(job, model, batches, config, see, overdue, best)
+    _run(job, model, examples, config, see, overdue, best)
     model.load_state_dict(best.weights)
     model.train(False)
     return int(best.facts["step"])
@@ -148,13 +162,17 @@ class _Best:
 def _run(
     job: ModelTraining,
     model: Model,
-    batches: Batches,
+    examples: EncodedSplit | EncodedPairs,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
     enough: Callable[[list[dict[str, Any]]], bool],
     best: _Best,
 ) -> list[dict[str, Any]]:
     """Train, from the last checkpoint on where there is one."""
+
+    def batches(start: int) -> Iterator[Any]:
+        return training_batches(examples, config.batch_size, job.spec.seed, start=start, device=job.device)
+
     checkpoints = Checkpoints(
         job.folder,
         job.run.identity() | {"device": job.device.type},
@@ -194,8 +212,122 @@ def _run(
     return metrics
 
 
-def _save_weights(folder: ModelDirectory, step: int, model: torch.nn.Module) -> None:
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    path = folder.checkpoint_folder(step) / "model.safetensors"
-    size = sum(tensor.nbytes for tensor in weights.values())
-    folder.note(path, write_atomically(path, lambda place: save_file(weights, place), size=size))
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint: the state of the training loop, the metrics, the weights, and the best weights where kept."""
+
+    standing: TrainingState
+    metrics: list[dict[str, Any]]
+    weights: dict[str, Tensor]
+    best: dict[str, Any] = field(default_factory=dict)
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Checkpoints:
+    """The checkpoints of one model.
+
+    identity: which study, data and kind of device; checkpoints of another are removed. next_batch: the examples of a
+    step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
+    """
+
+    def __init__(
+        self, folder: ModelDirectory, identity: Mapping[str, str], next_batch: Callable[[int], list[int]]
+    ) -> None:
+        self.folder, self.root = folder, folder.root / "checkpoints"
+        self.identity, self.next_batch = dict(identity) | {"torch": torch.__version__}, next_batch
+        self._seconds = _seconds()
+        self._last = time.monotonic()
+        self._cost = 0.0
+
+    def is_due(self) -> bool:
+        """Whether the last checkpoint is old enough for a new one."""
+        return time.monotonic() - self._last >= max(self._seconds, _COST * self._cost if self._seconds else 0)
+
+    def save(self, saved: Checkpoint) -> None:
+        """Write a checkpoint, and remove all but the last two."""
+        began = time.monotonic()
+        standing = saved.standing
+        groups = {
+            "weights": saved.weights,
+            "optimiser": standing.optimiser,
+            "random": standing.randomness,
+            "best": saved.best_weights,
+        }
+        tensors = {
+            f"{group}/{name}": tensor for group, inner in groups.items() for name, tensor in _on_cpu(inner).items()
+        }
+        checksum = _save_tensors(self.root / str(standing.step) / TENSORS, tensors)
+        state = {
+            "identity": self.identity,
+            "step": standing.step,
+            "losses": list(standing.losses),
+            "next_batch": self.next_batch(standing.step),
+            "metrics": saved.metrics,
+            "best": saved.best,
+        }
+        traces = {name: sum for name, sum in self.folder.written.items() if name.startswith("trace")}
+        self._record(standing.step).save(state, {**traces, self._tensors(standing.step): checksum})
+        for step in self.folder.checkpoint_steps()[:-_KEPT]:
+            self.folder.remove_checkpoint(step)
+        self._last = time.monotonic()
+        self._cost = self._last - began
+
+    def latest(self, notify: Notify = lambda notice: None) -> Checkpoint | None:
+        """The last checkpoint that is undamaged, as are all files that it lists; None where there is none.
+
+        Damaged files are set aside, and the checkpoints that list them removed.
+        """
+        for step in reversed(self.folder.checkpoint_steps()):
+            record, name = self._record(step), self._tensors(step)
+            tensors = _load(record, name, notify) if record.repair(notify) else None
+            if tensors is not None and self._fits(state := record.load()):
+                self.folder.written = {file: sum for file, sum in record.files().items() if file != name}
+                groups = ("weights", "optimiser", "random", "best")
+                weights, optimiser, random, best = (_group(group, tensors) for group in groups)
+                standing = TrainingState(step, tuple(state["losses"]), optimiser, random)
+                return Checkpoint(standing, state["metrics"], weights, state["best"], best)
+            self.folder.remove_checkpoint(step)  # else it would count as one of those that are kept
+        return None
+
+    def _fits(self, state: Mapping[str, Any]) -> bool:
+        return bool(state["identity"] == self.identity and state["next_batch"] == self.next_batch(state["step"]))
+
+    def _record(self, step: int) -> StepRecord:
+        return StepRecord(self.root / str(step) / STATE, self.folder.root)
+
+    def _tensors(self, step: int) -> str:
+        return f"{self.root.name}/{step}/{TENSORS}"
+
+
+def _seconds() -> float:
+    setting = os.environ.get(SETTING, str(SECONDS))
+    try:
+        seconds = float(setting)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise ConfigError(f"{SETTING} is {setting!r}; it must be a number of seconds, 0 or more")
+    return seconds
+
+
+def _load(record: StepRecord, name: str, notify: Notify) -> dict[str, Tensor] | None:
+    path = record.verified(name)
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, OSError) as error:
+        record.set_aside(Damage(path, str(error)), notify)
+        return None
+    return tensors
+
+
+def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _group(group: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{group}/"): t.clone() for name, t in tensors.items() if name.startswith(f"{group}/")}
+
+
+def _save_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    return write_atomically(path, lambda place: save_file(tensors, place), size=size)

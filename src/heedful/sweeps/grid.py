@@ -1,13 +1,15 @@
 """The grid of a sweep: settings that all its studies share, and axes of settings in which they differ."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from heedful.config import StudyConfig, TrainConfig, first_seeds, study_preset
+from heedful.config import TASKS, StudyConfig, TrainConfig, first_seeds, flat, study_preset
 from heedful.data.loading import task_of
 from heedful.errors import ConfigError
 from heedful.storage.atomic_files import valid_path
@@ -77,113 +79,87 @@ def grid_of(mapping: Mapping[str, Any], *, where: str = "grid") -> Grid:
             raise ConfigError(f"{where}: unknown table {name!r}; {_nearest(name, TABLES)}")
         if not isinstance(table, Mapping):
             raise ConfigError(f"{where}: {name} must be a table, [{name}]")
-    base = _flat(mapping.get("base", {}))
+    base = flat(mapping.get("base", {}))
     axes = _axes(mapping.get("grid", {}), where)
     _refuse_overlap(base, axes, where)
-    size = 1
-    for _, values in axes:
-        size *= len(values)
+    size = math.prod(len(values) for _, values in axes)
     if size > MAX_STUDIES:
         raise ConfigError(f"{where}: {size:,} studies; a grid has {MAX_STUDIES:,} at most")
     points = []
     for combination in product(*(values for _, values in axes)):
         settings = dict(base)
         for (name, _), value in zip(axes, combination, strict=True):
-            settings |= _flat({name: value})
+            settings |= flat({name: value})
         place = tuple(_label(value) for value in combination)
         at = ", ".join(f"{name} = {label}" for (name, _), label in zip(axes, place, strict=True))
-        points.append(GridPoint(place, _config(settings, f"{where} ({at})" if at else where)))
+        here = f"{where} ({at})" if at else where
+        with _naming(here):
+            points.append(GridPoint(place, _config(settings, here)))
     _refuse_duplicates(points, where)
     return Grid(tuple(Axis(name, tuple(_label(v) for v in values)) for name, values in axes), tuple(points))
 
 
 def _axes(table: Mapping[str, Any], where: str) -> list[tuple[str, list[Any]]]:
     axes = []
-    for name, values in _flat(table).items():
+    for name, values in flat(table).items():
         if not isinstance(values, list | tuple) or not values:
             raise ConfigError(f"{where}: grid: {name} is {values!r}; it must be a list of one value or more")
         axes.append((name, list(values)))
     return axes
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested tables as dotted names."""
-    flat: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{before}{name}.")
-        else:
-            flat[f"{before}{name}"] = value
-    return flat
-
-
 def _config(settings: Mapping[str, Any], where: str) -> StudyConfig:
     """The preset that the settings choose, changed by the other settings."""
     for name in settings:
-        _check(name, where)
+        _check(name)
     if "data" not in settings:
-        raise ConfigError(f'{where}: no data; [base] or [grid] must say which, such as data = "rotten-tomatoes"')
+        raise ConfigError('no data; [base] or [grid] must say which, such as data = "rotten-tomatoes"')
     chosen = {name: settings.get(name) for name in _PRESET}
     for name, value in chosen.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigError(f"{where}: {name}: {value!r} must be of type str")
+            raise ConfigError(f"{name}: {value!r} must be of type str")
     data, target = str(chosen["data"]), chosen["target"]
     task = chosen["task"] or task_of(data, target)
-    if task not in ("classification", "translation"):
-        raise ConfigError(f"{where}: task: {task!r} is not one of 'classification', 'translation'")
-    try:
-        preset = study_preset(data, str(chosen["budget"] or "quick"), task)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    if task not in TASKS:
+        raise ConfigError(f"task: {task!r} is not one of {', '.join(map(repr, TASKS))}")
+    preset = study_preset(data, str(chosen["budget"] or "quick"), task)
     plain = content(preset)
-    for name, value in _with_steps(preset, settings, where):
+    for name, value in _with_steps(preset, settings):
         _put(plain, name, value)
+    return from_mapping(StudyConfig, plain, where=where)
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Every error says where in the grid it is."""
     try:
-        return from_mapping(StudyConfig, plain, where=where)
+        yield
     except ConfigError as error:
         raise ConfigError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
 
 
-def _with_steps(preset: StudyConfig, settings: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
+def _with_steps(preset: StudyConfig, settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """All settings; where only the length of a training changes, its evaluation steps change with it."""
     trainings: dict[str, TrainConfig] = {"train": preset.train, "proxy.train": preset.proxy.train}
     for name, value in settings.items():
         table, _, last = name.rpartition(".")
         if last == "steps" and table in trainings and f"{table}.evaluate_at" not in settings:
             if type(value) is not int or value < 1:
-                raise ConfigError(f"{where}: {name}: {value!r} must be a whole number, 1 or more")
+                raise ConfigError(f"{name}: {value!r} must be a whole number, 1 or more")
             yield f"{table}.evaluate_at", list(trainings[table].changed(steps=value).evaluate_at)
-        if name == "seeds" and type(value) is int:
-            try:
-                yield name, list(first_seeds(value))
-            except ConfigError as error:
-                raise ConfigError(f"{where}: {error}") from None
-        else:
-            yield name, value
+        yield name, list(first_seeds(value)) if name == "seeds" and type(value) is int else value
 
 
-def _check(name: str, where: str) -> None:
-    """Raise an error for a dotted name that is not a setting."""
-    kind: Any = StudyConfig
-    parts = name.split(".")
-    for i, part in enumerate(parts):
-        known = [f.name for f in fields(kind)] if is_dataclass(kind) else []
-        if part not in known:
-            before = ".".join(parts[:i])
-            if not known:
-                raise ConfigError(f"{where}: unknown setting {name!r}; {before!r} has no settings of its own")
-            raise ConfigError(f"{where}: unknown setting {name!r}; {_nearest(name, _names(StudyConfig))}")
-        kind = get_type_hints(kind)[part]
+_NAMES = tuple(flat(asdict(StudyConfig("data"))))  # of all settings, dotted
 
 
-def _names(kind: Any, before: str = "") -> list[str]:
-    """The dotted names of all settings."""
-    names = []
-    hints = get_type_hints(kind)
-    for f in fields(kind):
-        inner = hints[f.name]
-        names += _names(inner, f"{before}{f.name}.") if is_dataclass(inner) else [f"{before}{f.name}"]
-    return names
+def _check(name: str) -> None:
+    """Raise an error for a dotted name that is neither a setting nor a table of settings."""
+    if name in _NAMES or any(known.startswith(f"{name}.") for known in _NAMES):
+        return
+    setting = next((known for known in _NAMES if name.startswith(f"{known}.")), None)
+    hint = f"{setting!r} has no settings of its own" if setting else _nearest(name, _NAMES)
+    raise ConfigError(f"unknown setting {name!r}; {hint}")
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
@@ -201,10 +177,8 @@ def _put(plain: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _refuse_overlap(base: Mapping[str, Any], axes: Sequence[tuple[str, Any]], where: str) -> None:
-    names = [name for name, _ in axes]
-    for name in names:
-        others = [other for other in names if other != name]
-        if any(other.startswith(f"{name}.") for other in others):
+    for name, _ in axes:
+        if any(other.startswith(f"{name}.") for other, _ in axes):
             raise ConfigError(f"{where}: grid: {name!r} and a setting within it are both axes; join them in one")
         if name in base:
             raise ConfigError(f"{where}: {name!r} is in [base] and in [grid]; leave it out of one")
@@ -226,7 +200,7 @@ def _label(value: Any) -> str:
     ('projection sparsegen, projection_parameter 0.5', '0, 1')
     """
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_label(inner)}" for name, inner in _flat(value).items())
+        return ", ".join(f"{name} {_label(inner)}" for name, inner in flat(value).items())
     if isinstance(value, list | tuple):
         return ", ".join(_label(inner) for inner in value)
     if isinstance(value, bool):

@@ -15,10 +15,21 @@ from typing import Any
 from heedful.config import StudyConfig
 from heedful.data.loading import open_data
 from heedful.errors import ConfigError, DataError, HeedfulError
-from heedful.execution.pool import Backend, Job, ProcessPool, Shared, StoppedError, cores, in_threads
+from heedful.execution.pool import (
+    Backend,
+    Event,
+    Job,
+    JobState,
+    OnEvent,
+    ProcessPool,
+    Shared,
+    StoppedError,
+    cores,
+    in_threads,
+    place_named,
+)
 from heedful.execution.progress import show_sweep
-from heedful.execution.ray_backend import clear_incoming
-from heedful.execution.worker import Event, JobState, OnEvent
+from heedful.execution.ray_backend import RayPool, clear_incoming
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RESULT, RunClock, refuse_other
@@ -53,7 +64,6 @@ def run_one_study(
         device=device,
         train=_train_here,
         on_progress=report,
-        on_stage=lambda stage: report({"stage": stage}),
     )
 
 
@@ -86,48 +96,58 @@ def _train_here(
         on_progress({"model": spec.name, "done": True})
 
 
-PLACES = ("local", "ray")
 STUDY_FUNCTION = "heedful.sweeps.sweep:run_one_study"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings:
+    """Where and how the studies of a sweep are run; none of it changes their results. See `heedful.sweep`."""
+
+    on: str = "local"
+    address: str | None = None
+    jobs: int | None = None
+    retries: int = 1
+    cpus: int | float = 1
+    gpus: int | float = 0
+    shared: bool | None = None
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        place_named(self.on)
+        if self.jobs is not None and self.jobs < 1:
+            raise ConfigError(f"jobs is {self.jobs}; it must be 1 or more")
+        if self.on == "local":
+            for name, given in (("address", self.address), ("shared", self.shared), ("gpus", self.gpus or None)):
+                if given is not None:
+                    raise ConfigError(
+                        f"--{name} is for --on ray; on this machine, --jobs and --device say what is used"
+                    )
+
+    def backend(self, studies: int, out: Path) -> Backend:
+        """Start the backend for a number of studies."""
+        if self.on == "local":
+            return ProcessPool(min(self.jobs or max(1, int(cores() // max(self.cpus, 1))), studies))
+        return RayPool(
+            address=self.address, width=self.jobs, cpus=self.cpus, gpus=self.gpus, store=out, shared=self.shared
+        )
+
+
 def start_sweep(
-    grid: Any,
-    out: Path,
-    *,
-    on: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    retries: int = 1,
-    cpus: int | float = 1,
-    gpus: int | float = 0,
-    shared: bool | None = None,
-    device: str = "auto",
-    study_function: str = STUDY_FUNCTION,
-    progress: bool = True,
+    grid: Any, out: Path, settings: SweepSettings, *, study_function: str = STUDY_FUNCTION, progress: bool = True
 ) -> SweepResult:
-    """Read the grid, check the options, and run the sweep; see `heedful.sweep`."""
+    """Read the grid and run the sweep; see `heedful.sweep`."""
     as_mapping = isinstance(grid, Mapping)
     parsed = grid_of(grid) if as_mapping else read_grid(grid)
     text = grid_toml(grid) if as_mapping else Path(grid).read_text(encoding="utf-8")
-    _check_options(on, address, jobs, gpus, shared)
-
-    def backend(studies: int) -> Backend:
-        if on == "local":
-            return ProcessPool(min(jobs or max(1, int(cores() // max(cpus, 1))), studies))
-        from heedful.execution.ray_backend import RayPool
-
-        return RayPool(address=address, width=jobs, cpus=cpus, gpus=gpus, store=out, shared=shared)
-
-    if on == "ray" and device == "auto" and not gpus:
-        device = "cpu"
+    on_cpus = settings.on == "ray" and settings.device == "auto" and not settings.gpus
     with show_sweep([axis.name for axis in parsed.axes], enabled=progress) as on_event:
         return run_sweep(
             parsed,
             out,
-            backend,
+            lambda studies: settings.backend(studies, out),
             text=text,
-            retries=retries,
-            device=device,
+            retries=settings.retries,
+            device="cpu" if on_cpus else settings.device,
             study_function=study_function,
             on_event=on_event,
         )
@@ -148,7 +168,7 @@ def run_sweep(
 
     backend: starts the backend for a number of studies; not called where there are none. text: the grid as it was
     written. retries: how often a failed study is tried again. study_function: `module:function` that runs one study,
-    called as `study_job.run_one_study` is. One process at a time works in `out`.
+    called as `run_one_study` is. One process at a time works in `out`.
     """
     if retries < 0:
         raise ConfigError(f"retries is {retries}; it must be 0 or more")
@@ -237,12 +257,10 @@ class _Runner:
         """A user's own file, read here and sent along, since not every node has it; None for data with a name."""
         if not valid_path(Path(config.data), DataError).exists():
             return None
-        names = ("target", "task", "text", "label", "validation", "test", "lower")
-        settings = {name: getattr(config, name) for name in names}
-        key = (config.data, *settings.values())
+        key = (config.data, config.target, *config.reading().values())
         with self._lock:
             if key not in self._corpora:
-                self._corpora[key] = Shared(open_data(config.data, **settings))
+                self._corpora[key] = Shared(open_data(config.data, config.target, **config.reading()))
             return self._corpora[key]
 
 
@@ -299,17 +317,6 @@ def _in_short(result: StudyResult | None) -> str:
     with suppress(KeyError):
         agreement = f", A(α, β) {result.agreement('A(alpha,beta)').estimate.value:.1%}"
     return f"accuracy {result.xi_final.value:.1%}{agreement}"
-
-
-def _check_options(on: str, address: str | None, jobs: int | None, gpus: int | float, shared: bool | None) -> None:
-    if on not in PLACES:
-        raise ConfigError(f"--on {on!r} is not one of {', '.join(PLACES)}")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs is {jobs}; it must be 1 or more")
-    if on == "local":
-        for name, given in (("address", address), ("shared", shared), ("gpus", gpus or None)):
-            if given is not None:
-                raise ConfigError(f"--{name} is for --on ray; on this machine, --jobs and --device say what is used")
 
 
 def grid_toml(grid: Mapping[str, Any]) -> str:

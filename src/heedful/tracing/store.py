@@ -64,9 +64,7 @@ def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
             columns[name] = pa.array(values)
     table = pa.table(columns)
     return write_atomically(
-        folder / f"{step}.parquet",
-        lambda path: pq.write_table(table, path, compression="zstd"),
-        size=table.nbytes,
+        folder / f"{step}.parquet", lambda path: pq.write_table(table, path, compression="zstd"), size=table.nbytes
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
 from heedful.papers.experiment import Answer, Needs, Unit

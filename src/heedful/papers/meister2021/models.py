@@ -23,7 +23,7 @@ from heedful.data.batching import Batch, collate, evaluation_batches, training_b
 from heedful.data.corpus import stratified_order
 from heedful.data.ragged import Ragged, as_ragged
 from heedful.data.vocabulary import Encoded, EncodedSplit, Vocabulary
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
 from heedful.models.classifier import AttentionClassifier, predict

@@ -21,7 +21,7 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
 from heedful.data.synthetic.tasks import LENGTH, TYPES, stream_texts
 from heedful.data.vocabulary import EOS
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import corpus_bleu

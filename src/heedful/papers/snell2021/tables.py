@@ -17,7 +17,7 @@ from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
 from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, shifted

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from heedful.data.ragged import Ragged, as_ids
 from heedful.data.synthetic.tasks import stream_numbers
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
 from heedful.papers.experiment import Answer, Unit, Workspace

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from heedful.data.batching import evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll

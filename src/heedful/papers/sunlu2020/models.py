@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from heedful.config import AttentionMode, EncoderName, ModelConfig, TrainConfig
 from heedful.data.batching import evaluation_batches, training_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.association import COUNT, association, dominance
 from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict

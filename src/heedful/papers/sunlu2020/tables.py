@@ -9,7 +9,7 @@ from scipy import stats
 
 from heedful.data.corpus import Split
 from heedful.data.vocabulary import tokenise
-from heedful.execution.worker import OnEvent
+from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Unit
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, extremes
