@@ -330,7 +330,7 @@ def _draw_points(ax: Axes, cloud: Points, number: int) -> Line2D:
     return ax.plot(x, y, rasterized=image, zorder=2, **dots, **_look(number))[0]
 
 
-def _look(number: int) -> dict[str, str]:
+def _look(number: int) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": _MARKERS[number % len(_MARKERS)]}
 
 

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from heedful.errors import DataError
 from heedful.papers.findings import Figure, ResultTable
-from heedful.reports.html import assets, duration, estimate_text, fill
+from heedful.reports.html import assets, duration, estimate_text, fill, one_line
 from heedful.reports.paper_figures import draw_figure, figure_svg
-from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, one_line, table_rows
+from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, table_rows
 from heedful.storage.atomic_files import without_nan, write_text
 
 if TYPE_CHECKING:  # what runs experiments is slow to import

@@ -368,7 +368,7 @@ def bleu_curves(result: StudyResult) -> list[dict[str, Any]]:
     return [_curve(model, [score / 100 for score in model.bleu]) for model in result.models if model.bleu]
 
 
-def _curve(model: ModelSummary, values: Sequence[float]) -> dict[str, Any]:
+def _curve(model: ModelSummary, values: Sequence[float | None]) -> dict[str, Any]:
     known = {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed}
     return known | {"steps": model.steps, "values": values}
 
