@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.corpus import EMPTY, Corpus, Split, TokenRules, divide, sample, stratified_order
+from heedful.data.corpus import (
+    EMPTY,
+    Corpus,
+    Split,
+    TokenRules,
+    divide,
+    eighty_ten_ten,
+    require_classes,
+    sample,
+    stratified_order,
+)
+from heedful.errors import DataError
 
 CORPUS = Corpus("tiny", ("bad", "good"), Split(("so good", "bad"), (1, 0)), EMPTY, EMPTY)
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60)
@@ -72,3 +83,57 @@ def test_sample():
     assert sample(split, 6, 0) is split
     assert sample(split, 3, 0).labels == (0, 0, 1)
     assert sample(split, 0, 0) == EMPTY
+
+
+def _numbered(labels):
+    return Split(tuple(map(str, range(len(labels)))), tuple(labels))
+
+
+@given(LABELS, st.integers(0, 99), st.data())
+def test_a_sample_keeps_every_class(labels, seed, data):
+    split = _numbered(labels)
+    size = data.draw(st.integers(len(set(labels)), len(labels)))
+    drawn = sample(split, size, seed)
+    assert len(drawn) == size
+    assert set(drawn.labels) == set(labels)
+    assert list(drawn.texts) == sorted(drawn.texts, key=int)
+
+
+@given(LABELS, st.integers(0, 99), st.data())
+def test_a_sample_that_has_every_class_is_the_stratified_draw(labels, seed, data):
+    split = _numbered(labels)
+    drawn = split.take(np.sort(stratified_order(labels, seed)[: data.draw(st.integers(0, len(labels)))]))
+    if set(drawn.labels) == set(labels):
+        assert sample(split, len(drawn), seed) == drawn
+
+
+def test_three_rare_rows_of_3003_stay_in_a_sample_of_any_size():
+    split = _numbered([0] * 1500 + [1] * 1500 + [2] * 3)
+    for size in (3, 48, 256, 2000):
+        counts = Counter(sample(split, size, 0).labels)
+        assert counts[2] >= 1
+        assert abs(counts[0] - counts[1]) <= 1
+
+
+@given(st.integers(2, 30), st.integers(0, 9))
+def test_a_class_of_two_or_more_rows_is_in_training_and_validation(rows, seed):
+    labels = [0] * 400 + [1] * rows
+    train, validation, test = eighty_ten_ten(_numbered(labels), None, seed)
+    assert [len(part) for part in (train, validation, test)] == [
+        len(labels) * 8 // 10,
+        len(labels) // 10,
+        len(labels) - len(labels) * 8 // 10 - len(labels) // 10,
+    ]
+    assert sorted(train.texts + validation.texts + test.texts, key=int) == list(map(str, range(len(labels))))
+    assert set(train.labels) == set(validation.labels) == {0, 1}
+    assert Counter(train.labels)[1] >= rows // 2
+
+
+def test_a_label_without_training_or_validation_texts_is_refused():
+    labels = tuple("abcdefghijklmno")
+    both = _numbered([*range(15), *range(15)])
+    require_classes("fine.csv", labels, both, both)
+    with pytest.raises(DataError, match=r"label 'o' has no training text \(.*rarest labels.*o 0 / 2\); give more texts"):
+        require_classes("rare.csv", labels, _numbered(range(14)), both)
+    with pytest.raises(DataError, match=r"^rare.csv: 14 labels, 'b' first, have no validation text"):
+        require_classes("rare.csv", labels, both, _numbered([0]))

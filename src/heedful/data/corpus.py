@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heedful.errors import DataError
 
 SPLITS = ("train", "validation", "test")
+MOST_COUNTS = 12  # labels whose counts an error lists
 T = TypeVar("T")
 
 
@@ -156,22 +157,78 @@ def stratified_order(labels: Sequence[int] | NDArray[np.int64], seed: int) -> ND
 def sample(split: S, size: int | None, seed: int) -> S:
     """At most `size` examples, stratified, in their original order; all of them if `size` is None.
 
+    Every class stays in the sample, with one example at least, unless there are more classes than examples.
+
     >>> sample(Split(("a", "b", "c", "d"), (0, 1, 0, 1)), 2, seed=0).labels
     (0, 1)
+    >>> sample(Split(tuple("abcdefghij"), (0,) * 9 + (1,)), 3, seed=0).labels
+    (0, 0, 1)
     """
     if size is None or size >= len(split):
         return split
-    return split.take(np.sort(stratified_order(split.strata, seed)[: max(size, 0)]))
+    order = stratified_order(split.strata, seed)
+    chosen, _ = _keep_classes(np.split(order, [max(size, 0)]), split.strata, needed=1)
+    return split.take(np.sort(chosen))
 
 
 def divide(split: S, sizes: Sequence[int], seed: int) -> tuple[S, ...]:
     """Stratified parts of the given sizes and, last, whatever remains; each in its original order.
 
+    Every class that has two examples or more is in the first part and in the second, if they have room for it.
+
     >>> [len(part) for part in divide(Split(tuple("abcdefghij"), (0, 1) * 5), [8, 1], seed=0)]
     [8, 1, 1]
     """
     parts = np.split(stratified_order(split.strata, seed), np.cumsum(sizes))
-    return tuple(split.take(np.sort(part)) for part in parts)
+    return tuple(split.take(np.sort(part)) for part in _keep_classes(parts, split.strata, needed=2))
+
+
+def _keep_classes(
+    parts: Sequence[NDArray[np.int64]], labels: Sequence[int] | NDArray[np.int64], *, needed: int
+) -> list[NDArray[np.int64]]:
+    """The parts of an order, changed only where a class is missing from one of the first `needed` parts.
+
+    Such a part then gets one example of the class from the part that has most of them, and gives its last example of
+    its largest class in return. A part that is needed never loses its only example of a class.
+    """
+    names, classes = np.unique(np.asarray(labels, dtype=np.int64), return_inverse=True)
+    kept = [part.copy() for part in parts]
+    counts = np.array([np.bincount(classes[part], minlength=len(names)) for part in kept])
+    for receiver in range(needed):
+        for c in np.flatnonzero(counts[receiver] == 0):
+            spare = counts[:, c] - (np.arange(len(kept)) < needed)
+            donor, largest = int(spare.argmax()), int(counts[receiver].argmax())
+            if spare[donor] < 1 or counts[receiver, largest] < 2:
+                continue
+            given = np.flatnonzero(classes[kept[donor]] == c)[0]
+            returned = np.flatnonzero(classes[kept[receiver]] == largest)[-1]
+            kept[donor][given], kept[receiver][returned] = kept[receiver][returned], kept[donor][given]
+            counts[[donor, receiver], c] += [-1, 1]
+            counts[[donor, receiver], largest] += [1, -1]
+    return kept
+
+
+def require_classes(name: str, labels: Sequence[str], train: Split, validation: Split) -> None:
+    """Refuse a corpus that has a label without a training text or without a validation text.
+
+    >>> require_classes("mail.csv", ("ham", "spam"), Split(("a", "b", "c"), (0, 0, 1)), Split(("d",), (0,)))
+    Traceback (most recent call last):
+    heedful.errors.DataError: mail.csv: label 'spam' has no validation text (texts for training / validation: ham \
+2 / 1, spam 1 / 0); ...
+    """
+    counts = [np.bincount(split.labels, minlength=len(labels)) for split in (train, validation)]
+    for kind, count in zip(("training", "validation"), counts, strict=True):
+        if count.min() > 0:
+            continue
+        absent = [repr(labels[c]) for c in np.flatnonzero(count == 0)]
+        rarest = np.argsort(counts[0] + counts[1], kind="stable")[:MOST_COUNTS]
+        shown = ", ".join(f"{labels[c]} {counts[0][c]:,} / {counts[1][c]:,}" for c in np.sort(rarest))
+        which = f"label {absent[0]} has" if len(absent) == 1 else f"{len(absent)} labels, {absent[0]} first, have"
+        order = "" if len(labels) <= MOST_COUNTS else f" of the {MOST_COUNTS} rarest labels"
+        raise DataError(
+            f"{name}: {which} no {kind} text (texts for training / validation{order}: {shown}); "
+            "give more texts of each rare label, or merge it with another, or leave its rows out"
+        )
 
 
 def eighty_ten_ten(train: S, test: S | None, seed: int) -> tuple[S, S, S]:

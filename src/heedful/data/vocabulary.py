@@ -256,7 +256,7 @@ def encode(
     """Encode a corpus with the vocabulary of its training texts (snell2021, A.8).
 
     `max_length` counts words without `<bos>` and `<eos>`; longer texts are cut, and counted in `decisions`.
-    `max_train` and `max_validation` take stratified samples under `seed`.
+    `max_train` and `max_validation` take stratified samples under `seed`, of one text per label at least.
 
     >>> train = Split(("a fine film", "a dull film", "a film"), (1, 0, 0))
     >>> encoded = encode(Corpus("tiny", ("bad", "good"), train, train, train), max_length=2)
@@ -267,7 +267,10 @@ def encode(
     """
     if max_length < 1 or min_count < 1:
         raise DataError(f"max_length and min_count are at least 1, not {max_length} and {min_count}")
-    train, validation = sample(corpus.train, max_train, seed), sample(corpus.validation, max_validation, seed)
+    train, validation = (
+        sample(split, None if most is None else max(most, len(corpus.labels)), seed)
+        for split, most in ((corpus.train, max_train), (corpus.validation, max_validation))
+    )
     decisions = list(corpus.decisions)
     for name, used, every in (("train", train, corpus.train), ("validation", validation, corpus.validation)):
         if len(used) < len(every):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from heedful.config import AttentionMode, StudyConfig
 from heedful.data.batching import evaluation_batches
-from heedful.data.corpus import SPLITS, Corpus
+from heedful.data.corpus import SPLITS, Corpus, require_classes
 from heedful.data.ragged import FloatArray, Ragged
 from heedful.data.vocabulary import EncodedSplit, encode
 from heedful.errors import DataError
@@ -33,6 +33,7 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
     """Encode the texts, and store what the models get."""
     with torch.random.fork_rng(devices=[]):
         AttentionClassifier(config.model, 3, 2)  # refuses settings that no model can have, before anything is written
+    require_classes(corpus.name, corpus.labels, corpus.train, corpus.validation)
     encoded = encode(
         corpus,
         min_count=config.min_count,
