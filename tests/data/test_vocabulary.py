@@ -169,11 +169,39 @@ def test_rules_of_the_paper():
     assert tokenise("Oscar's", TokenRules(lower=False)) == ["Oscar", "'s"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"rated \* out of \*\*\* , \*\*\*\* at best",
+        r"and\/or , 3\/4th of 4\/5ths \/ more",
+        "j. lo in no. 1 , by m. night shyamalan of warner bros. inc. , etc. .",
+        "good ol' rock 'n' roll : anti- and pro-war , feardotcom.com ?!?",
+    ],
+)
+def test_tokens_of_tokenised_text_stay(text):
+    assert tokenise(text) == text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I said no.", ["i", "said", "no", "."]),
+        ("I said no. Then, we left .", ["i", "said", "no", ".", "then", ",", "we", "left", "."]),
+        ("no. 1 , he said no.", ["no", ".", "1", ",", "he", "said", "no", "."]),
+        ("it's no. 1 , again !", ["it", "'s", "no", ".", "1", ",", "again", "!"]),
+        ("'n' ol' 1\\/2", ["'n'", "ol'", "1\\/2"]),
+    ],
+)
+def test_other_text_is_split(text, words):
+    assert tokenise(text) == words
+
+
 def test_treebank_text_comes_through_unchanged(mirror):
     lines = (mirror / "sst" / "stsa.binary.train").read_text("utf-8").splitlines()
     sentences = [line.split(" ", 1)[1] for line in lines]
-    same = sum(tokenise(sentence) == sentence.split() for sentence in sentences)
-    assert same / len(sentences) > 0.99
+    changed = [sentence for sentence in sentences if tokenise(sentence) != sentence.split()]
+    assert len(sentences) == 6920
+    assert len(changed) == 6  # five end in "x.", "j." or "t.", and one has no mark that stands alone
 
 
 @given(st.text())

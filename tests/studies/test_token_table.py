@@ -16,7 +16,9 @@ from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import (
+    ATTENDED,
     FEWEST,
+    NOTICED,
     OPPOSED,
     RULES,
     UNFOUNDED,
@@ -91,6 +93,10 @@ def test_what_is_suspicious():
     assert marks[1] == OPPOSED  # it stands in texts of the first label
     assert marks[0] == UNFOUNDED  # the highest weight, the lowest polarity
     assert [m for m in marks[2:] if m] == []
+    unnoticed = WordMeans(np.full(n, FEWEST), logits, np.zeros(n), relative / n, relative * (NOTICED - 0.01) / 2)
+    assert _suspicious(counts, unnoticed, logits[:, 0]) == [None, OPPOSED, *[None] * (n - 2)]
+    unattended = WordMeans(np.full(n, FEWEST), logits, np.zeros(n), relative / n, relative * (ATTENDED - 0.01) / 2)
+    assert _suspicious(counts, unattended, logits[:, 0]) == [None] * n
     rare = WordMeans(np.full(n, FEWEST - 1), logits, np.zeros(n), relative / n, relative)
     assert _suspicious(counts, rare, logits[:, 0]) == [None] * n
 
@@ -145,10 +151,10 @@ def test_what_is_no_study_of_texts_is_refused(smoke_run, smoke_translation_run, 
         token_table(tmp_path)
 
 
-def run_command(*arguments):
+def run_command(*arguments, columns=200):
     app = typer.Typer()
     app.command()(tokens)
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)})
 
 
 def test_command(smoke_run, tmp_path):
@@ -168,6 +174,30 @@ def test_the_rules_of_what_is_suspicious_are_told_below_the_table(smoke_run, mon
     assert "1 of 1 words" in shown
     assert f"{OPPOSED}: {RULES[OPPOSED]}" in shown.replace("\n", " ")
     assert UNFOUNDED not in shown
+
+
+def test_the_table_fits_into_80_columns(smoke_run, monkeypatch):
+    row = {
+        "token": "incomprehensibilities-of-the-world",
+        "frequency": 123_456,
+        "occurrences": 12_345,
+        "class": "neutral",
+        "association": -0.25,
+        "polarity": -12.25,
+        "polarity_alone": -11.25,
+        "score": -123.25,
+        "weight": 12.25,
+        "suspicious": UNFOUNDED,
+    }
+    monkeypatch.setattr("heedful.studies.token_table.token_table", lambda run, seed: pl.DataFrame([row]))
+    lines = run_command(smoke_run, columns=80).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (first,) = [line.split() for line in lines if "123,456" in line]
+    values = ["123,456", "12,345", "neutral", "-0.25", "-12.25", "-11.25", "-123.25", "12.25", "a"]
+    assert first[-len(values) :] == values
+    headings = ["token", "train", "seen", "class", "assoc.", "polarity", "alone", "score", "weight", "?"]
+    assert lines[1].split() == headings or lines[0].split() == headings
+    assert "…" not in "".join(lines)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

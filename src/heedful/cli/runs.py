@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "parquet")
 SHOWN = 30  # words in a terminal by default
 SORTS = ("frequency", "occurrences", "association", "polarity", "score", "weight")
+_HEADINGS = {  # short enough for 80 letters in a line
+    "frequency": "train",
+    "occurrences": "seen",
+    "association": "assoc.",
+    "polarity_alone": "alone",
+    "suspicious": "?",
+}
+_COLUMNS = (
+    "train, seen: times in training and in validation texts; assoc.: with labels; alone: polarity without a text; "
+    "weight: attention, 1 where uniform; ?: suspicious"
+)
 CLASSES = ("positive", "negative", "neutral", "none")
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to search.")]
@@ -98,16 +109,23 @@ def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> N
 
     console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
+    marks = dict(zip(rules, "ab", strict=True))
     for name in columns:
         numeric = table[name].dtype.is_numeric()
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
+        shown.add_column(
+            _HEADINGS.get(name, name),
+            justify="right" if numeric else "left",
+            no_wrap=name != "token",
+            overflow="fold" if name == "token" else "ellipsis",
+            max_width=None if numeric else 20 if name == "token" else 12,
+        )
     for row in table.select(columns).iter_rows():
-        shown.add_row(*(Text(_cell(value)) for value in row))
+        shown.add_row(*(Text(_cell(value)) for value in row[:-1]), marks.get(row[-1], ""))
     console.print(shown)
-    console.print(f"{len(table):,} of {total:,} words", highlight=False)
+    console.print(f"{len(table):,} of {total:,} words; {_COLUMNS}", highlight=False)
     for name, rule in rules.items():
         if name in table["suspicious"]:
-            console.print(f"{name}: {rule}", highlight=False)
+            console.print(f"{marks[name]}  {name}: {rule}", highlight=False)
 
 
 def _cell(value: Any) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -26,18 +26,20 @@ LONGEST_CACHED = 40
 def tokenise(text: str, rules: TokenRules = PLAIN) -> list[str]:
     """The words of a text, punctuation split off, contractions split as the Penn Treebank does.
 
-    Text that is already tokenised comes through as it was. The time is linear in the length of the text.
+    The tokens of text that is already tokenised stay as they are; see `is_tokenised`. The time is linear in the length
+    of the text.
 
     >>> tokenise("Don't miss it!<br />A re-imagining of Poe's tale...")
     ['do', "n't", 'miss', 'it', '!', 'a', 're-imagining', 'of', 'poe', "'s", 'tale', '...']
     >>> tokenise("they wo n't sit still -lrb- for it -rrb-")
     ['they', 'wo', "n't", 'sit', 'still', '-lrb-', 'for', 'it', '-rrb-']
+    >>> tokenise("no. 1 of j. lo , 2002"), tokenise("I said no.")
+    (['no.', '1', 'of', 'j.', 'lo', ',', '2002'], ['i', 'said', 'no', '.'])
     >>> tokenise("Won 4 of 12 at Fenway_Park", TokenRules(integers_to_unknown=True, split_underscores=True))
     ['won', '4', 'of', '<unk>', 'at', 'fenway', 'park']
     """
     tokens = normalise(text, rules).split()
-    split = _split_cached if max(map(len, tokens), default=0) < LONGEST_CACHED else split_token
-    words = list(chain.from_iterable(map(split, tokens)))
+    words = tokens if is_tokenised(tokens) else list(chain.from_iterable(map(_splitter(tokens), tokens)))
     if rules.integers_to_unknown:
         return [UNKNOWN if len(word) > 1 and _INTEGER.fullmatch(word) else word for word in words]
     return words
@@ -56,6 +58,21 @@ def normalise(text: str, rules: TokenRules = PLAIN) -> str:
     return text.replace("_", " ") if rules.split_underscores else text
 
 
+def is_tokenised(tokens: Sequence[str]) -> bool:
+    """Whether these tokens, which stand between spaces in a text, are its words already.
+
+    They are if a mark stands alone, the last word has no period at its end, and no token would be split but an
+    abbreviation (`no.`, `j.`), an address (`a.com`), the first half of a compound (`anti-`) or a run such as `?!`.
+
+    >>> is_tokenised("vietnam no. 1 , again !".split()), is_tokenised("vietnam no. 1, again !".split())
+    (True, False)
+    """
+    if _ALONE.isdisjoint(tokens) or (tokens[-1].endswith(".") and tokens[-1].strip(".")):
+        return False
+    split = _splitter(tokens)
+    return all(split(token) == (token,) or _KEPT.fullmatch(token) for token in tokens)
+
+
 def split_token(token: str) -> tuple[str, ...]:
     """The words of a token, which has no spaces.
 
@@ -71,6 +88,14 @@ def split_token(token: str) -> tuple[str, ...]:
 
 # Tokens repeat, so most need to be matched only once.
 _split_cached = lru_cache(maxsize=1 << 18)(split_token)
+
+
+def _splitter(tokens: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """`split_token` with a cache, unless a token is too long to be worth its memory."""
+    return _split_cached if max(map(len, tokens), default=0) < LONGEST_CACHED else split_token
+
+
+_ALONE = frozenset(".,!?;:")
 
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+(?:,\d\d\d)*")
@@ -90,11 +115,14 @@ _CONTRACTION = re.compile(rf"(?<={_IN_WORD})({_ENDINGS})(?!{_IN_WORD})", re.IGNO
 _WORD = re.compile(
     "|".join(
         (
-            rf"(?:{_ENDINGS}|['’](?:em|til|cause|tis|twas|n|\d\ds?))(?!{_IN_WORD})",
+            rf"(?:{_ENDINGS}|['’]n['’]|['’](?:em|til|cause|tis|twas|n|\d\ds?))(?!{_IN_WORD})",
             r"-[lr][rsc]b-",
+            r"(?:\\[*/])+",
+            rf"\d+\\/\d+{_IN_WORD}+",
             r"\d+(?:(?:[.,:]|\\?/)\d+)+",
             rf"(?:[^\W\d_]\.){{2,}}(?!{_IN_WORD})",
             rf"(?:mr|mrs|ms|dr|jr|sr|st|vs)\.(?!{_IN_WORD})",
+            rf"ol['’](?!{_IN_WORD})",
             rf"{_IN_WORD}+(?:(?:['’]|-|\\?/|&){_IN_WORD}+)*",
             r"\.+|-+|!+|\?+|'+|`+|\*+|=+|~+|#+|\++|\^+|<+|>+|/+|\\+|\|+",
             r"[\U0001f1e6-\U0001f1ff]{2}",
@@ -104,6 +132,7 @@ _WORD = re.compile(
     ),
     re.IGNORECASE,
 )
+_KEPT = re.compile(rf"{_IN_WORD}+(?:[.-]{_IN_WORD}+)*[.-]?|[!?]+")
 
 
 @dataclass(frozen=True)

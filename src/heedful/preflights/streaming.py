@@ -5,7 +5,7 @@ lengths of sentences, whatever the size of the corpus; counts are whole numbers,
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -19,7 +19,16 @@ from heedful.data.files.columns import class_names, label_names, left_out
 from heedful.data.files.tables import QuoteError, format_of, unquoted_decision
 from heedful.data.parallel import sort_pairs
 from heedful.data.ragged import Ragged, as_ids
-from heedful.data.vocabulary import BOS, SPECIALS, FrequentWords, Vocabulary, normalise, split_token, tokenise
+from heedful.data.vocabulary import (
+    BOS,
+    SPECIALS,
+    FrequentWords,
+    Vocabulary,
+    is_tokenised,
+    normalise,
+    split_token,
+    tokenise,
+)
 from heedful.errors import ConfigError, DataError
 from heedful.execution.pool import OnEvent, Place, parallel_map
 from heedful.models.lexicon import (
@@ -393,20 +402,23 @@ def _ids(texts: list[str], vocabulary: Vocabulary, rules: TokenRules, max_length
     values: list[int] = []
     ends = [0]
     for text in texts:
-        ids: Iterable[int] = chain.from_iterable(map(ids_of, normalise(text, rules).split()))
-        values += ids if max_length is None else list(ids)[:max_length]
+        tokens = normalise(text, rules).split()
+        whole = is_tokenised(tokens)
+        ids = vocabulary.ids(tokens).tolist() if whole else list(chain.from_iterable(map(ids_of, tokens)))
+        values += ids[:max_length]
         ends.append(len(values))
     return Ragged(np.array(values, dtype=np.int32), np.array(ends, dtype=np.int64))
 
 
 def _word_counts(texts: list[str], rules: TokenRules) -> dict[str, int]:
-    tokens: Counter[str] = Counter()
+    words: Counter[str] = Counter()
+    unsplit: Counter[str] = Counter()
     for text in texts:
-        tokens.update(normalise(text, rules).split())
-    words: dict[str, int] = {}
-    for token, times in tokens.items():
+        tokens = normalise(text, rules).split()
+        (words if is_tokenised(tokens) else unsplit).update(tokens)
+    for token, times in unsplit.items():
         for word in split_token(token):
-            words[word] = words.get(word, 0) + times
+            words[word] += times
     return words
 
 

@@ -24,11 +24,13 @@ from heedful.studies.run_directory import ModelSpec, RunDirectory
 
 FEWEST = 3  # a word with fewer occurrences is never suspicious: they could all be in one text
 HIGH, LOW = 0.9, 0.5  # quantiles
+NOTICED, ATTENDED = 1.5, 1.0  # least weight of a suspicious word: below it, the model hardly looks at the word
 UNFOUNDED, OPPOSED = "attention without polarity", "polarity against association"
 RULES = {
     UNFOUNDED: f"of the words that stand in {FEWEST} places or more, its weight is one of the highest {1 - HIGH:.0%} "
-    f"and its polarity, without sign, one of the lower {LOW:.0%}",
-    OPPOSED: f"it goes with a label in training texts, stands in {FEWEST} places or more, and speaks against the label",
+    f"and at least {NOTICED:g} times the uniform weight, and its polarity, without sign, one of the lower {LOW:.0%}",
+    OPPOSED: f"it goes with a label in training texts, stands in {FEWEST} places or more, gets at least "
+    f"{ATTENDED:g} times the uniform weight, and speaks against the label",
 }
 
 
@@ -201,9 +203,10 @@ def _suspicious(counts: NDArray[np.int64], seen: WordMeans, polarity: Numbers) -
     if not judged.any():
         return marks
     high, low = np.quantile(seen.relative[judged], HIGH), np.quantile(np.abs(polarity[judged]), LOW)
-    unfounded = judged & (seen.relative >= high) & (np.abs(polarity) < low)
+    unfounded = judged & (seen.relative >= max(high, NOTICED)) & (np.abs(polarity) < low)
     goes_with = token_labels(counts)
-    opposed = judged & (goes_with >= 0) & (towards(seen.logits)[np.arange(len(counts)), goes_with] < 0)
+    against = towards(seen.logits)[np.arange(len(counts)), goes_with] < 0
+    opposed = judged & (seen.relative >= ATTENDED) & (goes_with >= 0) & against
     for reason, which in ((UNFOUNDED, unfounded), (OPPOSED, opposed)):
         for i in np.flatnonzero(which):
             marks[i] = reason
