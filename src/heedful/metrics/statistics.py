@@ -192,7 +192,7 @@ def nested_estimate(
     near 0 and 1 the limits are widened to Wilson's, so that 0 of n has an upper limit above 0. With too few seeds for a
     jackknife the interval over seeds is NaN.
 
-    statistic: from means (quantities, resamples) to values (resamples,), in [−1, 1]; share: it is the first mean itself.
+    statistic: from means (quantities, resamples) to values (resamples,) in [−1, 1]; share: it is the first mean itself.
 
     >>> rng = np.random.default_rng(0)
     >>> sample = SeedsAndTexts.of([rng.random((5, 40)), rng.random((5, 40))], [(s,) for s in range(5)])

@@ -47,8 +47,8 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
 class BleuGain:
     """How much better translations match their own references than those of other sentences, in BLEU.
 
-    `others` is the BLEU against other sentences' references, which a model that ignores its source reaches too; `se` the
-    standard error of `gain` by bootstrap over sentences.
+    `others` is the BLEU against other sentences' references, which a model that ignores its source reaches too; `se`
+    the standard error of `gain` by bootstrap over sentences.
     """
 
     bleu: float

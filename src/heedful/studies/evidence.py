@@ -50,7 +50,7 @@ def with_evidence(recordings: Recordings, agreements: Sequence[AgreementResult])
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """One training's rows: A, Â, the matched shuffle and the wrong label, steps chosen on the other half of the texts."""
+    """One training's rows: A, Â, the matched shuffle and the wrong label; steps chosen on the other half of texts."""
 
     value: Rows
     random: Rows

@@ -145,10 +145,10 @@ class TopPosition:
 class Gate:
     """Whether the standard models learned anything: their accuracy beside a trivial baseline.
 
-    baseline: the accuracy of always answering `answer`, the most frequent label or word of the training texts. `gain` is
-    the difference; its interval decides. texts: validation texts or sentence pairs. Of translations also BLEU, and what
-    it exceeds BLEU against the references of other sentences by. preflight: what word counts say, where the gate is
-    closed and they were asked.
+    baseline: the accuracy of always answering `answer`, the most frequent label or word in training. gain: the
+    difference, whose interval decides. texts: validation texts or sentence pairs. Translations also have BLEU, and the
+    gain over BLEU against the references of other sentences. preflight: what word counts say, where nothing was
+    learned.
     """
 
     passed: bool

@@ -23,6 +23,7 @@ from heedful.studies.result import (
     Gate,
     Question,
     Size,
+    Status,
     Verdict,
     with_interval,
 )
@@ -53,14 +54,14 @@ def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verd
         frozen, normal = rows["A(alpha,alpha_fr)", "cross"], rows["A(alpha,alpha_hat)", "cross"]
         last = fails_to_form("Does attention fail to form when word knowledge is frozen?", frozen, normal)
     questions = (attends, beforehand, counting, salient, stable, last)
-    scope = _scope(seeds, "sentences" if translating else "texts")
     closed = _closed(gate, translating)
     if closed is None:
         sentence = _sentence(rows["A(alpha,beta)", "own"], questions, output, translating)
+        scope = _scope(seeds, "sentences" if translating else "texts")
         return Verdict(sentence, questions, "answered", scope, gate)
     status, sentence, reason = closed
     unasked = tuple(Question(each.question, "not asked", reason) for each in questions)
-    return Verdict(sentence, unasked, status, scope, gate)
+    return Verdict(sentence, unasked, status, gate=gate)
 
 
 def answer_from(excess: Estimate) -> Answer:
@@ -91,8 +92,8 @@ def exceeds(question: str, name: str, convention: Convention, seen: Evidence) ->
     """A question about an agreement: does it exceed its largest control?"""
     size = size_of(seen.excess.value)
     numbers = (
-        f"{name} {with_interval(seen.decisive_value)} ({convention}) against {seen.expected:.0%} expected from controls "
-        f"({controls(seen)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
+        f"{name} {with_interval(seen.decisive_value)} ({convention}) against {seen.expected:.0%} expected from "
+        f"controls ({controls(seen)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
     )
     if seen.words_only:
         numbers += "; attention on <bos>, <eos> or punctuation does not count"
@@ -123,7 +124,7 @@ def fails_to_form(question: str, frozen: Evidence, normal: Evidence) -> Question
     return Question(question, answer, numbers, size_of(excess.value))
 
 
-def _closed(gate: Gate, translating: bool) -> tuple[str, str, str] | None:
+def _closed(gate: Gate, translating: bool) -> tuple[Status, str, str] | None:
     """Why no question is asked: status, sentence, and the short reason; None where the gate is open."""
     if gate.texts < MIN_TEXTS:
         units = "sentence pairs" if translating else "texts"

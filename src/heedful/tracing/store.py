@@ -5,8 +5,8 @@
                              label: int32, prediction: int32, log_odds: float32
 
 A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB can open the files.
-β is the logistic function of `beta_logit`; `beta_wrong_logit` is the same probe asked for a wrong label. With two labels
-that is −`beta_logit`, which is not stored.
+β is the logistic function of `beta_logit`; `beta_wrong_logit` is the same probe asked for a wrong label. With two
+labels that is −`beta_logit`, which is not stored.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ class Snapshot:
     """The quantities of one step: a row per output word, a value per input position; and the predictions.
 
     `quantities` holds some or all of `alpha`, `beta_logit` (β on the log-odds scale, where float32 does not tie at
-    the top), `delta` and `beta_wrong_logit`. A probe has no predictions and log-odds. Rows are ordered by text, then by output position;
-    in classification that is always 0.
+    the top), `delta` and `beta_wrong_logit`. A probe has no predictions and log-odds. Rows are ordered by text, then by
+    output position; in classification that is always 0.
     """
 
     quantities: Mapping[str, Ragged]
@@ -56,14 +56,11 @@ class Snapshot:
 
 def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
     """Store one step's snapshot as `<folder>/<step>.parquet`; returns the file's SHA-256."""
+    recorded = [name for name in (*QUANTITIES, WRONG) if name in snapshot.quantities]
     columns = {
         "example": pa.array(snapshot.example),
         "output": pa.array(snapshot.output),
-        **{
-            name: _float32(snapshot.quantities[name]).to_arrow()
-            for name in (*QUANTITIES, WRONG)
-            if name in snapshot.quantities
-        },
+        **{name: _float32(snapshot.quantities[name]).to_arrow() for name in recorded},
         "label": pa.array(snapshot.label),
     }
     for name in ("prediction", "log_odds"):
