@@ -119,6 +119,41 @@ def shuffled_agreement(
     return result
 
 
+def other_word_agreement(
+    u: Rows, v: Rows, *, text: ArrayLike, word: ArrayLike, percent: int = 5
+) -> NDArray[np.float64]:
+    """Wrong-word control: mean agreement of u of one output word with v of the other output words of the same sentence.
+
+    Other words are those that differ from the row's own; NaN where a sentence has none. text, word: of each row.
+
+    >>> u, v = [[9.0, 1.0], [1.0, 9.0]], [[9.0, 1.0], [1.0, 9.0]]
+    >>> other_word_agreement(u, v, text=[0, 0], word=[5, 6])
+    array([0., 0.])
+    """
+    first, second = paired(u, v, None)
+    _check_percent(percent)
+    rows = len(first)
+    for name, given in (("text", text), ("word", word)):
+        if np.shape(given) != (rows,):
+            raise DataError(f"{name} has shape {np.shape(given)} for {rows} rows; it must hold one value for each")
+    words, owner = np.asarray(word), np.unique(np.asarray(text), return_inverse=True)[1]
+    top = first_maximum(first) - first.offsets[:-1]
+    result = np.full(rows, np.nan)
+    order = np.argsort(owner, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(owner[order])) + 1) if rows else []:
+        lengths = first.lengths[group]
+        if np.ptp(lengths):
+            raise DataError(
+                f"rows of one sentence have {lengths.min()} and {lengths.max()} positions; give as many each"
+            )
+        block = second.values[second.offsets[group][:, None] + np.arange(lengths[0])]
+        hits = _in_top(block, percent)[:, top[group]].T  # (row of u, row of v)
+        other = words[group][:, None] != words[group][None, :]
+        count = other.sum(axis=1)
+        result[group[count > 0]] = ((hits & other).sum(axis=1) / np.maximum(count, 1))[count > 0]
+    return result
+
+
 @dataclass(frozen=True)
 class Maximum:
     """The highest mean over recorded steps.

@@ -1,6 +1,7 @@
-"""Estimates with intervals: bootstrap, Student's t over seeds, and tests of a paired difference."""
+"""Estimates with intervals: bootstrap over texts, seeds and texts together, and tests of a paired difference."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -111,6 +112,176 @@ def mean_over_seeds(values: ArrayLike) -> Estimate:
         return Estimate(mean, math.nan, math.nan, 1, undefined)
     half = float(stats.sem(x) * stats.t.ppf(0.975, len(x) - 1))
     return Estimate(mean, mean - half, mean + half, len(x), undefined)
+
+
+@dataclass(frozen=True, eq=False)
+class SeedsAndTexts:
+    """What several trainings measured on the same texts, as sums and counts of each text.
+
+    totals, sizes: (quantities, trainings, texts). seeds: the seeds that each training involves; a comparison of two
+    seeds involves both.
+    """
+
+    totals: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    seeds: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if self.totals.shape != self.sizes.shape or self.totals.ndim != 3 or self.totals.shape[1] != len(self.seeds):
+            raise DataError(
+                f"totals {self.totals.shape} and sizes {self.sizes.shape} of {len(self.seeds)} trainings; "
+                "both must be (quantities, trainings, texts)"
+            )
+
+    @classmethod
+    def of(
+        cls, quantities: Sequence[ArrayLike], seeds: Sequence[tuple[int, ...]], groups: ArrayLike | None = None
+    ) -> "SeedsAndTexts":
+        """From rows: each quantity is (trainings, rows); groups: the text of each row. NaN is left out.
+
+        >>> SeedsAndTexts.of([[[0.0, 1.0, 1.0]]], [(0,)], groups=[7, 7, 9]).totals
+        array([[[1., 1.]]])
+        """
+        table = np.asarray(quantities, dtype=np.float64)
+        text = np.arange(table.shape[2]) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        n = int(text.max()) + 1 if len(text) else 0
+        rows = table.reshape(-1, table.shape[2])
+        defined = ~np.isnan(rows)
+        totals = [np.bincount(text[d], weights=row[d], minlength=n) for row, d in zip(rows, defined, strict=True)]
+        sizes = [np.bincount(text[d], minlength=n) for d in defined]
+        shape = (*table.shape[:2], n)
+        return cls(np.reshape(totals, shape).astype(float), np.reshape(sizes, shape).astype(float), tuple(seeds))
+
+    def means(self) -> NDArray[np.float64]:
+        """The mean of each quantity over all trainings and texts."""
+        return _ratio(self.totals.sum(axis=(1, 2)), self.sizes.sum(axis=(1, 2)))
+
+
+@dataclass(frozen=True)
+class NestedEstimate:
+    """One value with two intervals: over texts alone (these models), and over seeds and texts (training in general)."""
+
+    texts: Estimate
+    seeds: Estimate
+
+
+def nested_share(sample: SeedsAndTexts, *, seed: int = 0, resamples: int = RESAMPLES) -> NestedEstimate:
+    """The mean of the first quantity, values from 0 to 1; see `nested_estimate`. Limits are Wilson's.
+
+    >>> nothing = nested_share(SeedsAndTexts.of([np.zeros((5, 30))], [(s,) for s in range(5)]))
+    >>> nothing.texts.low, round(nothing.texts.high, 3)
+    (0.0, 0.122)
+    """
+    return nested_estimate(sample, lambda means: means[0], share=True, seed=seed, resamples=resamples)
+
+
+def nested_estimate(
+    sample: SeedsAndTexts,
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    *,
+    share: bool = False,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> NestedEstimate:
+    """A function of the quantities' means, with 95 % intervals over texts, and over seeds and texts.
+
+        SE² = jackknife variance over seeds + bootstrap variance over texts of the mean over trainings
+
+    Dropping a seed drops every training that involves it, so that comparisons of two seeds, which share models, are not
+    counted as independent. Student's quantile with Satterthwaite's degrees of freedom. The first quantity is a share;
+    near 0 and 1 the limits are widened to Wilson's, so that 0 of n has an upper limit above 0. With too few seeds for a
+    jackknife the interval over seeds is NaN.
+
+    statistic: from means (quantities, resamples) to values (resamples,) in [−1, 1]; share: it is the first mean itself.
+
+    >>> rng = np.random.default_rng(0)
+    >>> sample = SeedsAndTexts.of([rng.random((5, 40)), rng.random((5, 40))], [(s,) for s in range(5)])
+    >>> apart = nested_estimate(sample, lambda means: means[0] - means[1])
+    >>> apart.seeds.low < apart.texts.low < apart.texts.value < apart.texts.high < apart.seeds.high
+    True
+    """
+    n = int((sample.sizes[0].sum(axis=0) > 0).sum())
+    if n == 0:
+        nothing = Estimate(math.nan, math.nan, math.nan, 0)
+        return NestedEstimate(nothing, nothing)
+    drawn = _weights(sample.totals.shape[2], resamples, seed)
+    totals, sizes = sample.totals.sum(axis=1), sample.sizes.sum(axis=1)
+    value = float(statistic(sample.means()[:, None])[0])
+    first = float(sample.means()[0])
+    resampled = _ratio(totals @ drawn, sizes @ drawn)
+    over_texts = np.array([np.nanvar(statistic(resampled)), np.nanvar(resampled[0])])
+    left_out = [_without(sample, k) for k in sorted({k for involved in sample.seeds for k in involved})]
+    over_seeds = np.array([_jackknife([float(statistic(m[:, None])[0]) for m in left_out]), 0.0])
+    over_seeds[1] = _jackknife([float(m[0]) for m in left_out])
+
+    def estimate(variance: NDArray[np.float64], df: float) -> Estimate:
+        if np.isnan(variance).any() or df < 1:
+            return Estimate(value, math.nan, math.nan, n)
+        t = float(stats.t.ppf(0.975, df))
+        half, half_first = t * np.sqrt(variance)
+        low, high = _wilson(first, float(variance[1]), t, n)
+        if share:
+            return Estimate(value, low, high, n)
+        below = half + max(0.0, first - low - half_first)
+        above = half + max(0.0, high - first - half_first)
+        return Estimate(value, float(max(-1.0, value - below)), float(min(1.0, value + above)), n)
+
+    both = over_texts + over_seeds
+    parts = over_seeds[0] ** 2 / max(1, len(left_out) - 1) + over_texts[0] ** 2 / max(1, n - 1)
+    df = both[0] ** 2 / parts if parts > 0 else n - 1.0
+    return NestedEstimate(estimate(over_texts, n - 1.0), estimate(both, df))
+
+
+def nested_normal(values: Sequence[float], errors: Sequence[float], n: int) -> NestedEstimate:
+    """The mean of one value for each seed, with intervals over n texts, and over seeds and texts.
+
+    errors: each value's standard error over texts. The texts are the same for all seeds, so that of the mean is at most
+    their mean.
+
+    >>> print(nested_normal([1.0, 3.0], [0.5, 0.5], 1000).texts)
+    2.000 [1.019, 2.981] (n = 1000)
+    """
+    x, error = np.asarray(values, dtype=np.float64), float(np.mean(errors))
+    mean, texts = float(x.mean()), error**2
+    seeds = float(x.var(ddof=1) / len(x)) if len(x) > 1 else math.nan
+    parts = seeds**2 / max(1, len(x) - 1) + texts**2 / max(1, n - 1)
+    df = (seeds + texts) ** 2 / parts if parts > 0 else n - 1.0
+
+    def estimate(variance: float, df: float) -> Estimate:
+        half = float(stats.t.ppf(0.975, max(1.0, df)) * math.sqrt(variance)) if not math.isnan(variance) else math.nan
+        return Estimate(mean, mean - half, mean + half, n)
+
+    return NestedEstimate(estimate(texts, n - 1.0), estimate(seeds + texts, df))
+
+
+def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    ratio = np.full(totals.shape, np.nan)
+    np.divide(totals, sizes, out=ratio, where=sizes > 0)
+    return ratio
+
+
+def _weights(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """How often each text is drawn: (texts, resamples)."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).T.astype(np.float64)
+
+
+def _without(sample: SeedsAndTexts, seed: int) -> NDArray[np.float64]:
+    kept = [i for i, involved in enumerate(sample.seeds) if seed not in involved]
+    return _ratio(sample.totals[:, kept].sum(axis=(1, 2)), sample.sizes[:, kept].sum(axis=(1, 2)))
+
+
+def _jackknife(values: Sequence[float]) -> float:
+    """The jackknife variance of a statistic from its values without one seed each; NaN below two seeds."""
+    return float((len(values) - 1) * np.var(values)) if len(values) > 1 else math.nan
+
+
+def _wilson(share: float, variance: float, quantile: float, n: int) -> tuple[float, float]:
+    """Wilson's limits for a share, with as many texts as would give this variance; at 0 and 1, n."""
+    effective = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else float(n)
+    z2 = quantile**2
+    centre = (share + z2 / (2 * effective)) / (1 + z2 / effective)
+    half = quantile / (1 + z2 / effective) * math.sqrt(share * (1 - share) / effective + z2 / (4 * effective**2))
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
 def bootstrap_difference(

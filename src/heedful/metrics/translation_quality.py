@@ -43,6 +43,50 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Bleu:
     return Bleu(float(score), str(metric.get_signature()))
 
 
+@dataclass(frozen=True)
+class BleuGain:
+    """How much better translations match their own references than those of other sentences, in BLEU.
+
+    `others` is the BLEU against other sentences' references, which a model that ignores its source reaches too; `se`
+    the standard error of `gain` by bootstrap over sentences.
+    """
+
+    bleu: float
+    others: float
+    gain: float
+    se: float
+
+
+def bleu_gain(hypotheses: Sequence[str], references: Sequence[str], *, resamples: int = 500, seed: int = 0) -> BleuGain:
+    """BLEU against the references, less BLEU against the references moved on by one sentence.
+
+    >>> sentences = ["a man sleeps in the sun", "two dogs run over a green field"]
+    >>> round(bleu_gain(sentences, sentences).bleu), round(bleu_gain(["a b c d e"] * 2, ["a b c d e"] * 2).gain)
+    (100, 0)
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    if len(hypotheses) != len(references) or not hypotheses:
+        raise DataError(f"{len(hypotheses)} translations for {len(references)} references")
+    metric, n = BLEU(effective_order=False), len(references)
+    moved = [*references[1:], references[0]]
+
+    def counts(against: Sequence[str]) -> NDArray[np.float64]:
+        scores = [metric.sentence_score(h, [r]) for h, r in zip(hypotheses, against, strict=True)]
+        return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores], dtype=np.float64)
+
+    right, wrong = counts(references), counts(moved)
+
+    def score(sums: NDArray[np.float64]) -> float:
+        correct, total = sums[:4].astype(int).tolist(), sums[4:8].astype(int).tolist()
+        return float(BLEU.compute_bleu(correct, total, int(sums[8]), int(sums[9]), smooth_method="exp").score)
+
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
+    gains = [score(w @ right) - score(w @ wrong) for w in drawn]
+    own, others = score(right.sum(axis=0)), score(wrong.sum(axis=0))
+    return BleuGain(own, others, own - others, float(np.std(gains)))
+
+
 @dataclass(frozen=True, eq=False)
 class AlignmentScores:
     """Scores of a corpus, intervals by bootstrap over sentences; and the AER of each sentence, NaN without links."""

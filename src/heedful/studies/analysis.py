@@ -45,7 +45,7 @@ from heedful.metrics.translation_quality import (
 )
 from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
 from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
-from heedful.tracing.store import Trace
+from heedful.tracing.store import WRONG, Trace
 
 Rows = NDArray[np.float64]  # one value per output word
 MeasureName = Literal["agreement", "kendall"]
@@ -67,6 +67,7 @@ class Recordings:
         first = self.trace("standard", self.seeds[0])
         self.example, self.output = first.example(), first.output()
         self.lengths = first.quantity("alpha", first.steps[0]).lengths
+        self.labels: list[str] = run.data_summary()["labels"]
 
     def other(self, seed: int) -> int:
         """The seed that a seed is compared with: its successor."""
@@ -77,7 +78,7 @@ class Recordings:
         return self.trace(kind, seed).steps
 
     def best_step(self, seed: int) -> int:
-        """The standard model's step of best validation performance, the first of equals."""
+        """The standard model's step of lowest validation loss, the first of equals."""
         return int(self.run.model(ModelSpec("standard", seed)).summary()["best_step"])
 
     def correct(self, kind: ModelKind, seed: int, step: int) -> Rows:
@@ -87,6 +88,13 @@ class Recordings:
     def probe(self, kind: ModelKind, seed: int) -> Ragged:
         """β^px or β^log of each position, on the log-odds scale."""
         return self.quantity(kind, seed, "beta_logit", self.steps(kind, seed)[-1])
+
+    def wrong_probe(self, kind: ModelKind, seed: int, step: int) -> Ragged:
+        """β, β^uf, β^px or β^log of each position for a wrong label, on the log-odds scale; classification only."""
+        if len(self.labels) > 2:
+            return self.quantity(kind, seed, WRONG, step)
+        right = self.quantity(kind, seed, "beta_logit", step)
+        return Ragged(-right.values, right.offsets)
 
 
 @dataclass(frozen=True)
@@ -115,12 +123,16 @@ _MEASURES: dict[MeasureName, _Measure] = {
 
 @dataclass(frozen=True)
 class Pairing:
-    """A(u, v) for one seed: the two quantities at each recorded step of the model whose quantity varies."""
+    """A(u, v) for one seed: the two quantities at each recorded step of the model whose quantity varies.
+
+    wrong: v of a wrong label, where v is a probe of a classifier.
+    """
 
     steps: tuple[int, ...]
     pair: Callable[[int], tuple[Ragged, Ragged]]
     read_from: tuple[ModelKind, int]
     read_at: int | None  # None: at the step of highest agreement
+    wrong: Callable[[int], Ragged] | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +154,7 @@ def measure_agreements(recordings: Recordings, measure: MeasureName = "agreement
     for convention in ("own", "cross"):
         climb = _climb(recordings, convention, by)
         for name in _names(recordings.translating, convention):
-            pairings = [_pairing(recordings, name, convention, A) for A in recordings.seeds]
+            pairings = [pairing(recordings, name, convention, A) for A in recordings.seeds]
             results.append(_summarise(recordings, name, convention, pairings, climb, by))
     return tuple(results)
 
@@ -182,46 +194,59 @@ _MOVING: dict[str, tuple[ModelKind, str]] = {
 }
 
 
-def _pairing(recordings: Recordings, name: str, convention: Convention, A: int) -> Pairing:
-    """The model, step and quantity of each argument."""
+def pairing(recordings: Recordings, name: str, convention: Convention, A: int, other: int | None = None) -> Pairing:
+    """The model, step and quantity of each argument; other: the seed that A is compared with, unless its successor."""
     u_name, v_name = name[2:-1].split(",")
     last, best = recordings.steps("standard", A)[-1], recordings.best_step(A)
     at = last if convention == "own" else best
     if v_name == "alpha_ibm":
-        counted = recordings.quantity("lexicon", 0, "alpha", 1)
+        lexicon = recordings.quantity("lexicon", 0, "alpha", 1)
         return Pairing(
             recordings.steps("standard", A),
-            lambda step: (recordings.quantity("standard", A, "alpha", step), counted),
+            lambda step: (recordings.quantity("standard", A, "alpha", step), lexicon),
             ("standard", A),
             at,
         )
     moving = v_name if v_name in _MOVING else u_name
     kind, stored = _MOVING[moving]
-    twin = recordings.other(A) if convention == "cross" or moving == "alpha_hat" else A
+    successor = recordings.other(A) if other is None else other
+    twin = successor if convention == "cross" or moving == "alpha_hat" else A
+    counted: dict[str, tuple[ModelKind, int]] = {"beta_px": ("proxy", A), "beta_log": ("logistic", 0)}
 
     def quantity(which: str, step: int) -> Ragged:
         if which == moving:
             return recordings.quantity(kind, twin, stored, step)
-        if which == "beta_px":
-            return recordings.probe("proxy", A)
-        if which == "beta_log":
-            return recordings.probe("logistic", 0)
+        if which in counted:
+            return recordings.probe(*counted[which])
         return recordings.quantity("standard", A, which, at)
+
+    def wrong(step: int) -> Ragged:
+        if v_name == moving:
+            return recordings.wrong_probe(kind, twin, step)
+        model = counted[v_name]
+        return recordings.wrong_probe(*model, recordings.steps(*model)[-1])
 
     steps = recordings.steps(kind, twin)
     maximise = moving in ("beta_uf", "alpha_fr") or (moving == "beta" and convention == "cross")
     read_at = None if maximise else steps[-1]
-    return Pairing(steps, lambda step: (quantity(u_name, step), quantity(v_name, step)), (kind, twin), read_at)
+    of_probe = v_name.startswith("beta") and not recordings.translating
+    return Pairing(
+        steps,
+        lambda step: (quantity(u_name, step), quantity(v_name, step)),
+        (kind, twin),
+        read_at,
+        wrong if of_probe else None,
+    )
 
 
-def _read(recordings: Recordings, pairing: Pairing, by: _Measure) -> _Reading:
-    table = np.stack([by.rows(*pairing.pair(step))[0] for step in pairing.steps])
-    chosen = maximum_over_steps(table, list(pairing.steps), groups=recordings.example)
-    step = chosen.step if pairing.read_at is None else pairing.read_at
-    u, v = pairing.pair(step)
+def _read(recordings: Recordings, read: Pairing, by: _Measure) -> _Reading:
+    table = np.stack([by.rows(*read.pair(step))[0] for step in read.steps])
+    chosen = maximum_over_steps(table, list(read.steps), groups=recordings.example)
+    step = chosen.step if read.read_at is None else read.read_at
+    u, v = read.pair(step)
     rows, ties = by.rows(u, v)
     shuffle = by.shuffled(u, v, recordings)
-    accuracy = float(recordings.correct(*pairing.read_from, step).mean())
+    accuracy = float(recordings.correct(*read.read_from, step).mean())
     return _Reading(rows, shuffle, ties, chosen.curve, step, accuracy, chosen.split_half)
 
 
@@ -233,7 +258,7 @@ def _summarise(
     climb: Sequence[tuple[tuple[int, ...], Rows, Rows]],
     by: _Measure,
 ) -> AgreementResult:
-    readings = [_read(recordings, pairing, by) for pairing in pairings]
+    readings = [_read(recordings, each, by) for each in pairings]
     rows = np.mean([reading.rows for reading in readings], axis=0)
     shuffle = np.mean([reading.shuffle for reading in readings], axis=0)
     maximised = pairings[0].read_at is None
@@ -273,7 +298,7 @@ def _climb(recordings: Recordings, convention: Convention, by: _Measure) -> list
     """For each seed, A(α, α̂(τ)) with the other seed's attention and that one's performance p̂(τ), (steps, rows) each."""
     climb = []
     for A in recordings.seeds:
-        to_other = _pairing(recordings, "A(alpha,alpha_hat)", convention, A)
+        to_other = pairing(recordings, "A(alpha,alpha_hat)", convention, A)
         curve = np.stack([by.rows(*to_other.pair(step))[0] for step in to_other.steps])
         performance = np.stack([recordings.correct(*to_other.read_from, step) for step in to_other.steps])
         climb.append((to_other.steps, curve, performance))

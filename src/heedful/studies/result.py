@@ -1,9 +1,5 @@
-"""The result of a study: frozen dataclasses that save, load, and turn into tables; and its verdict.
+"""The result of a study: frozen dataclasses that save, load, and turn into tables."""
 
-The verdict answers fixed questions, each from its statistic and interval alone.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +13,12 @@ if TYPE_CHECKING:
     import pandas
 
 Convention = Literal["own", "cross"]
-Answer = Literal["yes", "no", "unclear"]
+Answer = Literal["yes", "no", "unclear", "not asked"]
+Size = Literal["strongly", "partly", "hardly"]
+Control = Literal["random", "shuffle", "wrong label"]
+Status = Literal["answered", "learned nothing", "too few texts"]
 FORMAT = 1
+MIN_SEEDS = 5  # from here on intervals include seeds, and a verdict speaks of training in general
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,53 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What the verdict reads of an agreement: A on held-out texts, its three controls, its excess over the largest.
+
+    Where a step is chosen by its maximum, it is chosen on one half of the texts and read on the other. Under *cross*
+    every seed is compared with up to four others. `value` and `excess` have intervals over texts, `value_seeds` and
+    `excess_seeds` over seeds and texts. The controls: Â, the matched shuffle, and the wrong label (of translations:
+    another output word of the same sentence). `control` names the largest. words_only: attention whose highest weight
+    is not on a word (but on `<bos>`, `<eos>` or punctuation) counts as no agreement.
+    """
+
+    value: Estimate
+    value_seeds: Estimate
+    excess: Estimate
+    excess_seeds: Estimate
+    random: float
+    shuffle: Estimate
+    wrong: Estimate | None
+    control: Control
+    seeds: int
+    words_only: bool = False
+
+    @property
+    def expected(self) -> float:
+        """What the largest control gives."""
+        return self.value.value - self.excess.value
+
+    @property
+    def decisive_value(self) -> Estimate:
+        """The value with the interval that counts: over seeds and texts from five seeds on, else over texts."""
+        return self.value_seeds if self.seeds >= MIN_SEEDS else self.value
+
+    @property
+    def decisive_excess(self) -> Estimate:
+        """The excess with the interval that counts."""
+        return self.excess_seeds if self.seeds >= MIN_SEEDS else self.excess
+
+
+@dataclass(frozen=True)
 class AgreementResult:
     """A(u, v) under one convention, and its chance levels.
 
-    `shuffle` is the matched shuffle, `excess` the agreement beyond it on texts that have a partner. Where v (or u)
-    is read at the step of highest agreement, `chosen_steps` gives it for each seed, `accuracy_there` the accuracy of
-    the model it was read from, and `split_half` the value chosen on one half of the texts and read on the other.
+    `estimate` is read as the paper reads it: where v (or u) comes from another model, at the step of highest agreement,
+    which `chosen_steps` gives for each seed, with `accuracy_there` the accuracy of the model it was read from, and
+    `split_half` the value chosen on one half of the texts and read on the other. `shuffle` is the matched shuffle.
+
+    The verdict reads `evidence` instead, and `excess` is its excess over the largest control, with the interval that
+    decides. Without evidence (Kendall's τ, training texts) `excess` is what exceeds the shuffle.
     """
 
     name: str
@@ -54,6 +95,7 @@ class AgreementResult:
     xi: Estimate
     xi_reached: bool
     xi_bleu: float | None = None
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -84,25 +126,62 @@ class ModelSummary:
 
     @property
     def best_accuracy(self) -> float | None:
-        """Validation accuracy at the step whose quantities count as the model's."""
+        """Validation accuracy at the step of lowest validation loss, whose quantities count as the model's."""
         return self.accuracy[self.steps.index(self.best_step)]
 
 
 @dataclass(frozen=True)
+class TopPosition:
+    """Where the highest attention weight of one seed's model lies: the share of texts (or output words) for each."""
+
+    seed: int
+    word: float
+    bos: float
+    eos: float
+    punctuation: float
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether the standard models learned anything: their accuracy beside a trivial baseline.
+
+    baseline: the accuracy of always answering `answer`, the most frequent label or word in training. gain: the
+    difference, whose interval decides. texts: validation texts or sentence pairs. Translations also have BLEU, and the
+    gain over BLEU against the references of other sentences. preflight: what word counts say, where nothing was
+    learned.
+    """
+
+    passed: bool
+    texts: int
+    accuracy: Estimate
+    answer: str
+    baseline: float
+    gain: Estimate
+    logistic: float | None = None
+    bleu: float | None = None
+    bleu_gain: Estimate | None = None
+    preflight: str | None = None
+
+
+@dataclass(frozen=True)
 class Question:
-    """One fixed question, answered from its statistic alone."""
+    """One fixed question, answered from its statistic alone; size: how much, in words."""
 
     question: str
     answer: Answer
     because: str
+    size: Size | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The questions, and one sentence drawn from their answers."""
+    """The questions, and one sentence drawn from their answers; scope: what they are claimed of."""
 
     sentence: str
     questions: tuple[Question, ...]
+    status: Status = "answered"
+    scope: str = ""
+    gate: Gate | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +201,7 @@ class StudyResult(Stored):
     entropy_final: Estimate
     verdict: Verdict
     alignment: AlignmentResult | None = None
+    top_positions: tuple[TopPosition, ...] = ()
     format: int = FORMAT
 
     def agreement(self, name: str, convention: Convention = "own") -> AgreementResult:
@@ -160,6 +240,7 @@ class StudyResult(Stored):
 
 def agreement_row(row: AgreementResult) -> dict[str, Any]:
     """One agreement as a flat row of a table."""
+    seen = row.evidence
     return {
         "quantity": row.name,
         "convention": row.convention,
@@ -169,6 +250,12 @@ def agreement_row(row: AgreementResult) -> dict[str, Any]:
         "n": row.estimate.n,
         "random": row.random,
         "shuffle": row.shuffle.value,
+        "held_out": seen.decisive_value.value if seen else None,
+        "held_out_low": seen.decisive_value.low if seen else None,
+        "held_out_high": seen.decisive_value.high if seen else None,
+        "wrong_label": seen.wrong.value if seen and seen.wrong else None,
+        "expected": seen.expected if seen else None,
+        "excess": row.excess.value,
         "excess_low": row.excess.low,
         "excess_high": row.excess.high,
         "split_half": row.split_half,
@@ -178,40 +265,6 @@ def agreement_row(row: AgreementResult) -> dict[str, Any]:
         "xi_reached": row.xi_reached,
         "ties": row.ties,
     }
-
-
-def judge(agreements: Sequence[AgreementResult]) -> Verdict:
-    """Answer the fixed questions of a study, and sum them up in one sentence."""
-    rows = {(row.name, row.convention): row for row in agreements}
-    translating = ("A(alpha,alpha_ibm)", "own") in rows
-    answer, label = ("the next word", "word pairs") if translating else ("the answer", "words together with labels")
-
-    def both(own: str, cross: str | None = None) -> tuple[AgreementResult, AgreementResult]:
-        return rows[own, "own"], rows[cross or own, "cross"]
-
-    attends = _above_chance(
-        f"Does attention look where a single word already gives {answer} away?", both("A(alpha,beta)")
-    )
-    beforehand = _above_chance(
-        "Is that knowledge learned without attention, so that it can guide attention?", both("A(alpha,beta_uf)")
-    )
-    counting = _above_chance(
-        f"Is it the knowledge that counting {label} gives?", both("A(beta_uf,beta_px)", "A(beta_px,beta_uf)")
-    )
-    salient = _above_chance("Do words that move the prediction carry that knowledge?", both("A(delta,beta_uf)"))
-    stable = _above_chance(
-        "Would another random seed attend to the same words?", (rows["A(alpha,alpha_hat)", "cross"],)
-    )
-    if translating:
-        last = _above_chance("Does attention align as co-occurrence counts do?", both("A(alpha,alpha_ibm)"))
-    else:
-        last = _lower(
-            "Does attention fail to form when word knowledge is frozen?",
-            rows["A(alpha,alpha_fr)", "cross"],
-            rows["A(alpha,beta_uf)", "cross"],
-        )
-    questions = (attends, beforehand, counting, salient, stable, last)
-    return Verdict(_sentence(attends.answer, beforehand.answer, stable.answer), questions)
 
 
 def against_chance(estimate: Estimate, random: float, excess: Estimate) -> Answer:
@@ -227,27 +280,6 @@ def against_chance(estimate: Estimate, random: float, excess: Estimate) -> Answe
     return "unclear"
 
 
-def _above_chance(question: str, rows: Sequence[AgreementResult]) -> Question:
-    answers = {against_chance(row.estimate, row.random, row.excess) for row in rows}
-    answer = answers.pop() if len(answers) == 1 else "unclear"
-    numbers = "; ".join(
-        f"{row.name} {with_interval(row.estimate)} ({row.convention}) against {row.random:.0%} at random "
-        f"and {row.shuffle.value:.0%} for other texts of the same length"
-        for row in rows
-    )
-    return Question(question, answer, numbers)
-
-
-def _lower(question: str, lesser: AgreementResult, greater: AgreementResult) -> Question:
-    answer: Answer = "unclear"
-    if lesser.estimate.high < greater.estimate.low:
-        answer = "yes"
-    elif lesser.estimate.low > greater.estimate.high:
-        answer = "no"
-    numbers = f"{lesser.name} {with_interval(lesser.estimate)} against {greater.name} {with_interval(greater.estimate)}"
-    return Question(question, answer, numbers)
-
-
 def with_interval(estimate: Estimate) -> str:
     """An estimate with its interval, in whole percents.
 
@@ -255,20 +287,3 @@ def with_interval(estimate: Estimate) -> str:
     '54% [51%, 57%]'
     """
     return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
-
-
-def _sentence(attends: Answer, beforehand: Answer, stable: Answer) -> str:
-    if attends == "yes" and beforehand == "yes":
-        course = "Attention here follows what single words say of the answer, and that was learnable without attention"
-    elif attends == "yes":
-        course = "Attention here follows what single words say of the answer, but it is not shown that this came first"
-    elif attends == "no":
-        course = "Attention here does not look where single words give the answer"
-    else:
-        course = "Whether attention here follows what single words say of the answer stays open"
-    trust = {
-        "yes": "another seed attends to the same words more often than chance",
-        "no": "another seed attends elsewhere, so no single model's heat-map speaks for the task",
-        "unclear": "it is open whether another seed would attend to the same words",
-    }[stable]
-    return f"{course}; {trust}."

@@ -24,8 +24,10 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.result import ModelSummary, StudyResult, judge
+from heedful.studies.evidence import measure_gate, top_positions, with_evidence
+from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_identities
+from heedful.studies.verdict import judge
 
 
 def run_study(
@@ -117,7 +119,7 @@ def analyse(run: RunDirectory) -> StudyResult:
     """The result of a run whose models are all trained."""
     config = run.config()
     recordings = Recordings(run)
-    agreements = measure_agreements(recordings)
+    agreements = with_evidence(recordings, measure_agreements(recordings))
     entropy, entropy_final = attention_entropy(recordings)
     return StudyResult(
         task=config.task,
@@ -131,8 +133,9 @@ def analyse(run: RunDirectory) -> StudyResult:
         xi_final=final_performance(recordings),
         entropy=entropy,
         entropy_final=entropy_final,
-        verdict=judge(agreements),
+        verdict=judge(agreements, measure_gate(recordings), len(config.seeds)),
         alignment=measure_alignment(recordings),
+        top_positions=top_positions(recordings),
     )
 
 

@@ -112,12 +112,12 @@ def train_recorded(
 ) -> dict[str, Any]:
     """Train to the end; `see` measures and records at every evaluation; the last weights are kept.
 
-    Returns the step of best accuracy, the first of equals, and the number of parameters outside the embedding.
+    Returns the step of lowest validation loss, the first of equals, and the number of parameters outside the embedding.
     """
     metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best())
     path = job.folder.checkpoint_folder(config.steps) / "model.safetensors"
     job.folder.note(path, _save_tensors(path, _on_cpu(model.state_dict())))
-    best = max(metrics, key=lambda line: (line["accuracy"], -line["step"]))
+    best = min(metrics, key=lambda line: (line["loss"], line["step"]))
     outside = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("embedding"))
     return {"best_step": best["step"], "parameters_outside_embedding": outside}
 

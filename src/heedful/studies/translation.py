@@ -15,7 +15,7 @@ from heedful.data.parallel import ParallelCorpus, ParallelSplit
 from heedful.data.ragged import FloatArray, Ragged
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
-from heedful.metrics.translation_quality import corpus_bleu
+from heedful.metrics.translation_quality import bleu_gain, corpus_bleu
 from heedful.models.classifier import BagOfWordsProxy, log_odds
 from heedful.models.lexicon import Lexicon, ibm_model_1
 from heedful.models.training import evaluation_mode
@@ -98,11 +98,14 @@ def _train_translator(job: ModelTraining) -> dict[str, Any]:
             seen = record_pairs(model, pairs)
             job.folder.record(step, seen, name)
             translations = [tokeniser.decode(ids) for ids in translate(model, pairs)]
-            bleu = corpus_bleu(translations, [tokeniser.decode(target) for target in pairs.target])
+            references = [tokeniser.decode(target) for target in pairs.target]
+            bleu = corpus_bleu(translations, references)
             if name == "train":
                 measured["train_bleu"] = bleu.score
             else:
+                gain = bleu_gain(translations, references)
                 measured |= {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
+                measured |= {"bleu_gain": gain.gain, "bleu_gain_se": gain.se}
         return measured
 
     trained = train_recorded(job, model, job.run.pairs("train"), config.train, see)

@@ -1,10 +1,12 @@
 """A trace on disk: one Parquet file of α, β and Δ per recorded step.
 
     trace/<step>.parquet     example: int32, output: int32, alpha, beta_logit, delta: list<float32>,
+                             beta_wrong_logit: list<float32> (classification with more than two labels),
                              label: int32, prediction: int32, log_odds: float32
 
 A row is one output word of one text; in classification `output` is 0. pandas, Polars and DuckDB can open the files.
-β is the logistic function of `beta_logit`.
+β is the logistic function of `beta_logit`; `beta_wrong_logit` is the same probe asked for a wrong label. With two
+labels that is −`beta_logit`, which is not stored.
 """
 
 from collections.abc import Mapping
@@ -22,6 +24,7 @@ from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import verify_checksum, write_atomically
 
 QUANTITIES = ("alpha", "beta_logit", "delta")
+WRONG = "beta_wrong_logit"  # the wrong-label control, where it cannot be computed from `beta_logit`
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Snapshot:
     """The quantities of one step: a row per output word, a value per input position; and the predictions.
 
     `quantities` holds some or all of `alpha`, `beta_logit` (β on the log-odds scale, where float32 does not tie at
-    the top) and `delta`. A probe has no predictions and log-odds. Rows are ordered by text, then by output position;
-    in classification that is always 0.
+    the top), `delta` and `beta_wrong_logit`. A probe has no predictions and log-odds. Rows are ordered by text, then by
+    output position; in classification that is always 0.
     """
 
     quantities: Mapping[str, Ragged]
@@ -53,10 +56,11 @@ class Snapshot:
 
 def write_step(folder: Path, step: int, snapshot: Snapshot) -> str:
     """Store one step's snapshot as `<folder>/<step>.parquet`; returns the file's SHA-256."""
+    recorded = [name for name in (*QUANTITIES, WRONG) if name in snapshot.quantities]
     columns = {
         "example": pa.array(snapshot.example),
         "output": pa.array(snapshot.output),
-        **{name: _float32(snapshot.quantities[name]).to_arrow() for name in QUANTITIES if name in snapshot.quantities},
+        **{name: _float32(snapshot.quantities[name]).to_arrow() for name in recorded},
         "label": pa.array(snapshot.label),
     }
     for name in ("prediction", "log_odds"):
@@ -83,10 +87,10 @@ class Trace:
             raise RunError(f"{folder}: no recorded steps yet; wait for the run to record one")
 
     def quantity(self, name: str, step: int) -> Ragged:
-        """`alpha`, `beta_logit`, `beta` or `delta` at a step, one row per output word."""
+        """`alpha`, `beta_logit`, `beta`, `delta` or `beta_wrong_logit` at a step, one row per output word."""
         stored = "beta_logit" if name == "beta" else name
-        if stored not in QUANTITIES:
-            raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit and delta")
+        if stored not in (*QUANTITIES, WRONG):
+            raise RunError(f"{name!r} is not recorded; a trace has alpha, beta, beta_logit, delta and {WRONG}")
         rows = Ragged.from_arrow(self._column(stored, step))
         return Ragged(expit(rows.values), rows.offsets) if name == "beta" else rows
 
@@ -97,6 +101,10 @@ class Trace:
     def output(self, step: int | None = None) -> NDArray[np.int32]:
         """The output position of each row; 0 in classification."""
         return self._numbers("output", self.steps[0] if step is None else step)
+
+    def label(self, step: int | None = None) -> NDArray[np.int32]:
+        """The correct label or word of each row."""
+        return self._numbers("label", self.steps[0] if step is None else step)
 
     def prediction(self, step: int) -> NDArray[np.int32]:
         """The label or word predicted, for each row."""

@@ -1,0 +1,195 @@
+"""The verdict of a study: fixed questions, each answered from its statistic and interval alone.
+
+1. Fewer than 30 validation texts: "too few texts", and nothing is answered.
+2. The gate: the models must beat the most frequent label or word by an interval, or they "learned nothing".
+3. Each question is answered from the excess of an agreement over the largest of its three controls:
+   *yes* if the interval lies above 0 and the excess is 0.05 or more, *no* if the interval lies below 0.05.
+4. The size in words: *strongly* from 0.20 on, *partly* from 0.05 on, *hardly* below.
+
+With fewer than five seeds intervals are over texts, and the verdict speaks of these models alone.
+"""
+
+import math
+from collections.abc import Sequence
+
+from heedful.metrics.statistics import Estimate
+from heedful.studies.evidence import MIN_BLEU, MIN_TEXTS
+from heedful.studies.result import (
+    MIN_SEEDS,
+    AgreementResult,
+    Answer,
+    Convention,
+    Evidence,
+    Gate,
+    Question,
+    Size,
+    Status,
+    Verdict,
+    with_interval,
+)
+
+NOTABLE, STRONG = 0.05, 0.20
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
+
+
+def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verdict:
+    """Answer the questions of a study, and summarise the answers in one sentence."""
+    rows = {(row.name, row.convention): row.evidence for row in agreements if row.evidence is not None}
+    translating = ("A(alpha,alpha_ibm)", "own") in rows
+    output, counts = ("next word", "words together with their translations") if translating else (
+        "label", "words together with labels"
+    )  # fmt: skip
+
+    def ask(question: str, name: str, convention: Convention) -> Question:
+        return exceeds(question, name, convention, rows[name, convention])
+
+    attends = ask(f"Does attention look at words that predict the {output} by themselves?", "A(alpha,beta)", "own")
+    beforehand = ask("Can that knowledge be learned without attention?", "A(alpha,beta_uf)", "cross")
+    counting = ask(f"Is it the knowledge that counting {counts} gives?", "A(beta_px,beta_uf)", "cross")
+    salient = ask("Do the words that change the prediction most carry that knowledge?", "A(delta,beta_uf)", "cross")
+    stable = ask("Does a model of another seed attend to the same words?", "A(alpha,alpha_hat)", "cross")
+    if translating:
+        last = ask("Does attention align words as co-occurrence counts do?", "A(alpha,alpha_ibm)", "cross")
+    else:
+        frozen, normal = rows["A(alpha,alpha_fr)", "cross"], rows["A(alpha,alpha_hat)", "cross"]
+        last = fails_to_form("Does attention fail to form when word knowledge is frozen?", frozen, normal)
+    questions = (attends, beforehand, counting, salient, stable, last)
+    closed = _closed(gate, translating)
+    if closed is None:
+        sentence = _sentence(rows["A(alpha,beta)", "own"], questions, output, translating)
+        scope = _scope(seeds, "sentences" if translating else "texts")
+        return Verdict(sentence, questions, "answered", scope, gate)
+    status, sentence, reason = closed
+    unasked = tuple(Question(each.question, "not asked", reason) for each in questions)
+    return Verdict(sentence, unasked, status, gate=gate)
+
+
+def answer_from(excess: Estimate) -> Answer:
+    """Yes, no or unclear from an excess over controls and its interval.
+
+    >>> answer_from(Estimate(0.3, 0.2, 0.4, 90)), answer_from(Estimate(0.0, -0.1, 0.04, 90))
+    ('yes', 'no')
+    >>> answer_from(Estimate(0.04, 0.01, 0.07, 900)), answer_from(Estimate(0.0, -0.1, 0.1, 30))
+    ('unclear', 'unclear')
+    """
+    if excess.low > 0 and excess.value >= NOTABLE:
+        return "yes"
+    return "no" if excess.high < NOTABLE else "unclear"
+
+
+def size_of(excess: float) -> Size | None:
+    """How much an excess is, in words.
+
+    >>> size_of(0.3), size_of(0.1), size_of(0.02)
+    ('strongly', 'partly', 'hardly')
+    """
+    if math.isnan(excess):
+        return None
+    return "strongly" if excess >= STRONG else "partly" if excess >= NOTABLE else "hardly"
+
+
+def exceeds(question: str, name: str, convention: Convention, seen: Evidence) -> Question:
+    """A question about an agreement: does it exceed its largest control?"""
+    size = size_of(seen.excess.value)
+    numbers = (
+        f"{name} {with_interval(seen.decisive_value)} ({convention}) against {seen.expected:.0%} expected from "
+        f"controls ({controls(seen)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
+    )
+    if seen.words_only:
+        numbers += "; attention on <bos>, <eos> or punctuation does not count"
+    return Question(question, answer_from(seen.decisive_excess), numbers, size)
+
+
+def controls(seen: Evidence) -> str:
+    """The controls of an agreement in words."""
+    parts = [f"random {seen.random:.0%}", f"shuffle {seen.shuffle.value:.0%}"]
+    return ", ".join([*parts, *([f"wrong label {seen.wrong.value:.0%}"] if seen.wrong else [])])
+
+
+def fails_to_form(question: str, frozen: Evidence, normal: Evidence) -> Question:
+    """Whether attention trained on frozen word knowledge agrees with normal attention no more than chance.
+
+    Yes only if its excess is surely below 0.05, and it agrees surely less than another normal model does.
+    """
+    excess, value, usual = frozen.decisive_excess, frozen.decisive_value, normal.decisive_value
+    answer: Answer = "unclear"
+    if answer_from(excess) == "yes":
+        answer = "no"
+    elif excess.high < NOTABLE and value.high < usual.low:
+        answer = "yes"
+    numbers = (
+        f"A(alpha,alpha_fr) {with_interval(value)} (cross) against {frozen.expected:.0%} expected from controls; "
+        f"excess {with_interval(excess)}; A(alpha,alpha_hat) of two normal models {with_interval(usual)}"
+    )
+    return Question(question, answer, numbers, size_of(excess.value))
+
+
+def _closed(gate: Gate, translating: bool) -> tuple[Status, str, str] | None:
+    """Why no question is asked: status, sentence, and the short reason; None where the gate is open."""
+    if gate.texts < MIN_TEXTS:
+        units = "sentence pairs" if translating else "texts"
+        sentence = (
+            f"Too few texts: {gate.texts} validation {units}, and {MIN_TEXTS} are the fewest that can answer anything. "
+            f"Use more data."
+        )
+        return "too few texts", sentence, f"{gate.texts} validation {units}; {MIN_TEXTS} or more are needed"
+    if gate.passed:
+        return None
+    what = "token accuracy" if translating else "accuracy"
+    reached = f"{what} {_percent(gate.accuracy)}, always answering '{gate.answer}' gives {gate.baseline:.1%}"
+    if gate.bleu is not None and gate.bleu_gain is not None:
+        reached += (
+            f"; BLEU {gate.bleu:.1f}, where {MIN_BLEU:g} is the least, "
+            f"and {gate.bleu_gain.value:+.1f} [{gate.bleu_gain.low:.1f}, {gate.bleu_gain.high:.1f}] "
+            "above BLEU against other sentences' references"
+        )
+    sentence = f"The model has learned nothing here: {reached}. {_advice(gate, translating)}"
+    return "learned nothing", sentence, f"the model has learned nothing: {reached.replace('; ', ', ')}"
+
+
+def _advice(gate: Gate, translating: bool) -> str:
+    if translating:
+        return "Train longer (--steps), use more pairs, or see what word counts can teach with `heedful preflight`."
+    counted = {
+        "learnable": "Words do go with labels (preflight: learnable), so train longer (--steps) or use more data.",
+        "uninformative": "No word goes with a label more than by chance (preflight: uninformative): check the labels.",
+        "unclear": "Words hardly go with labels (preflight: unclear): check the labels, or use more data.",
+    }
+    return counted[gate.preflight or "unclear"]
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.value:.1%} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
+
+
+def _scope(seeds: int, examples: str) -> str:
+    if seeds >= MIN_SEEDS:
+        return f"Intervals include differences between {seeds} seeds, so this holds for training on such {examples}."
+    count = _NUMBERS.get(seeds, str(seeds)).capitalize()
+    return (
+        f"{count} seeds: this describes these models on these {examples}; nothing is claimed about training in general."
+    )
+
+
+def _sentence(seen: Evidence, questions: Sequence[Question], output: str, translating: bool) -> str:
+    attends, beforehand, _, _, stable, _ = questions
+    unit = "output words" if translating else "texts"
+    numbers = f"{seen.value.value:.0%} of {unit}, {seen.expected:.0%} expected from controls"
+    words = f"words that predict the {output} by themselves ({numbers})"
+    course = {
+        "yes": f"The model's attention {attends.size} follows {words}",
+        "no": f"The model's attention does not follow {words}",
+        "unclear": f"It is unclear whether the model's attention follows {words}",
+    }[attends.answer]
+    if attends.answer == "yes":
+        course += {
+            "yes": f", which {beforehand.size} can be learned without attention",
+            "no": ", which is not what a model without attention learns",
+            "unclear": ", and it is unclear whether that can be learned without attention",
+        }[beforehand.answer]
+    same = {
+        "yes": f"Another seed attends {stable.size} to the same words.",
+        "no": "Another seed attends to other words, so no single heat map speaks for the task.",
+        "unclear": "It is unclear whether another seed attends to the same words.",
+    }[stable.answer]
+    return f"{course}. {same}"
