@@ -168,7 +168,10 @@ class CountedAlignment:
 
 @dataclass(frozen=True)
 class Preflight:
-    """The verdict (`learnable`, `uninformative` or `unclear`), what it rests on, and the telling words."""
+    """The verdict (`learnable`, `uninformative` or `unclear`), what it rests on, and the telling words.
+
+    `outputs` is empty where the verdict is `uninformative`: the words that stand out most would do so by chance.
+    """
 
     data: str
     task: str
@@ -244,7 +247,8 @@ def assemble(
         largest=float(C.data.max()),
     )
     task, sentence = "translation" if translating else "classification", _sentence(statistics, translating)
-    return Preflight(name, task, statistics.verdict, sentence, statistics, summary, telling, decisions)
+    listed = () if statistics.verdict == "uninformative" else telling
+    return Preflight(name, task, statistics.verdict, sentence, statistics, summary, listed, decisions)
 
 
 def _without_ends(split: EncodedSplit) -> Ragged:

@@ -112,7 +112,12 @@ def print_preflight(result: "Preflight") -> None:
     table = Table("output", "words that speak for it", "words that speak against it")
     for each in outputs[:12]:
         table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
-    console.print(table if outputs else "no word speaks for an output or against it")
+    if outputs:
+        console.print(table)
+    elif result.verdict == "uninformative":
+        console.print("no words are listed: those that stand out most would do so by chance")
+    else:
+        console.print("no word speaks for an output or against it")
     if (errors := result.alignment) is not None:
         console.print(
             f"alignment error of counts alone: {errors.counting.value:.1%} (α^IBM), {errors.model_1.value:.1%} "
