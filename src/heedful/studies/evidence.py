@@ -48,6 +48,11 @@ def with_evidence(recordings: Recordings, agreements: Sequence[AgreementResult])
     return tuple(rows)
 
 
+def evidence_of(recordings: Recordings, name: str, convention: Convention) -> Evidence:
+    """The evidence of one agreement, such as `A(alpha,beta)`."""
+    return _Measurement(recordings).evidence(name, convention)
+
+
 @dataclass(frozen=True)
 class _HeldOut:
     """One training's rows: A, Â, the matched shuffle and the wrong label; steps chosen on the other half of texts."""

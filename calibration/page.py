@@ -1,0 +1,39 @@
+"""docs/calibration.md from results/calibration.json: `python -m calibration.page`."""
+
+import importlib
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from heedful.storage.atomic_files import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+HALVES = tuple(half for half in ("studies", "audits") if importlib.util.find_spec(f"calibration.{half}"))
+
+
+def page(measured: dict[str, Any]) -> str:
+    """The page, with a part for each half that was measured."""
+    lines = [
+        "# How often heedful is wrong",
+        "",
+        "Written by `make calibrate`; do not edit. Verdicts on data and models whose truth is known, counted. Intervals",
+        "of shares are exact (Clopper and Pearson).",
+        "",
+    ]
+    for half in HALVES:
+        if half in measured:
+            values = measured[half]
+            host = values["machine"]
+            lines += [importlib.import_module(f"calibration.{half}").rows(values).rstrip(), ""]
+            lines += [
+                f"Measured in {values.get('seconds', 0) / 60:.0f} minutes by {host['processes']} processes on "
+                f"{host['cores']} cores ({host['system']}, Python {host['python']}).",
+                "",
+            ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    results = json.loads((ROOT / "results" / "calibration.json").read_text(encoding="utf-8"))
+    write_text(ROOT / "docs" / "calibration.md", page(results))
