@@ -3,7 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TESTED := demo,hf,ray,track,dev
 
-.PHONY: demo test coverage lint tree docs docs-output dist check-wheel faults bench audit-dependencies screenshots install clean
+.PHONY: demo test coverage lint tree docs docs-output dist check-wheel faults bench calibrate audit-dependencies screenshots install clean
 
 demo: .venv/demo
 	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
@@ -54,6 +54,10 @@ faults: .venv/dev
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.scale
+
+# Error rates of our own verdicts on data and models of known truth: docs/calibration.md. It continues if interrupted.
+calibrate: .venv/dev
+	$(BIN)/python -m calibration.run
 
 audit-dependencies: .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit

@@ -17,8 +17,8 @@ def page(measured: dict[str, Any]) -> str:
     lines = [
         "# How often heedful is wrong",
         "",
-        "Written by `make calibrate`; do not edit. Verdicts on data and models whose truth is known, counted. Intervals",
-        "of shares are exact (Clopper and Pearson).",
+        "Written by `make calibrate`; do not edit. Verdicts on data and models whose truth is known, counted.",
+        "Intervals of shares are exact (Clopper and Pearson).",
         "",
     ]
     for half in HALVES:
