@@ -4,10 +4,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from calibration import studies
 from calibration.corpora import KNOWN, QUESTIONS, TRAIN, polar_words
 from calibration.page import page
-from calibration.studies import NoiseRecordings, SampledRecordings, covered, judged, measure, rows, share
+from calibration.studies import (
+    NOISE_STEPS,
+    NOISES,
+    NoiseRecordings,
+    SampledRecordings,
+    covered,
+    judged,
+    measure,
+    rows,
+    share,
+)
 
 from heedful.data.corpus import Corpus
 from heedful.studies.analysis import Recordings
@@ -87,7 +96,7 @@ def test_a_sample_of_all_seeds_and_texts_is_the_study(smoke_run):
     assert evidence_of(fewer, "A(alpha,beta)", "own").value.n == (len(whole.example) + 1) // 2
 
 
-@pytest.mark.parametrize("kind", studies.NOISES)
+@pytest.mark.parametrize("kind", NOISES)
 def test_noise_gets_no_praise(kind):
     rng = np.random.default_rng(7)
     answers = [
@@ -100,7 +109,7 @@ def test_noise_gets_no_praise(kind):
 
 def test_attention_that_follows_the_probe_is_found_in_the_same_way():
     recordings = NoiseRecordings("unrelated", np.random.default_rng(7))
-    attention = recordings.quantity("standard", 0, "alpha", studies.NOISE_STEPS - 1)
+    attention = recordings.quantity("standard", 0, "alpha", NOISE_STEPS - 1)
     recordings.quantity = lambda kind, seed, name, step: attention
     assert answer_from(evidence_of(recordings, "A(alpha,beta_uf)", "cross").decisive_excess) == "yes"
 
