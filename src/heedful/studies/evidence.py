@@ -85,7 +85,8 @@ class _Measurement:
         columns = [[getattr(each, column) for each in seen] for column in ("value", "random", "shuffle", "wrong")]
         sample = SeedsAndTexts.of(columns, seeds, self.recordings.example)
         names: tuple[Control, ...] = ("random", "shuffle", "wrong label")
-        enough = [i for i in (1, 2, 3) if (sample.sizes[i, 0] > 0).sum() >= min(MIN_TEXTS, sample.sizes.shape[2])]
+        least = min(MIN_TEXTS, sample.sizes.shape[2] // 2)  # long texts may have no partner of their length
+        enough = [i for i in (1, 2, 3) if (sample.sizes[i, 0] > 0).sum() >= max(1, least)]
         value = nested_share(sample)
         excess = nested_estimate(sample, lambda means: means[0] - means[enough].max(axis=0))
         means = sample.means()
