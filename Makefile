@@ -6,7 +6,7 @@ TESTED := demo,hf,ray,track,dev
 .PHONY: demo test coverage lint tree docs docs-output dist check-wheel faults bench calibrate audit-dependencies screenshots install clean
 
 demo: .venv/demo
-	$(BIN)/heedful study rotten-tomatoes --steps 300 --out runs/demo
+	$(BIN)/heedful study rotten-tomatoes --steps 300 --seeds 2 --out runs/demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n auto

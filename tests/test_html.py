@@ -12,7 +12,7 @@ class Asked:
 
 
 def agreement(key, convention, value, **others):
-    ends = {"low": value - 0.05, "high": value + 0.05, "shuffle": 0.1}
+    ends = {"low": value - 0.05, "high": value + 0.05, "control": 0.1}
     return {"key": key, "symbol": "A(α, β^uf)", "convention": convention, "value": value, **ends, **others}
 
 
@@ -28,7 +28,7 @@ def test_dots_and_whiskers_are_a_picture():
     classes = [node.get("class", "") for node in svg.iter()]
     assert sum(name.startswith("dot ") for name in classes) == 3
     assert sum(name.startswith("whisker") for name in classes) == 3
-    assert classes.count("shuffle") == 3
+    assert classes.count("control") == 3
     assert classes.count("random") == 1
     places = {node.get("transform") for node in svg.iter() if node.get("class") == "dot m0"}
     assert len(places) == 2
@@ -38,12 +38,12 @@ def test_what_was_not_measured_is_not_drawn():
     nothing = float("nan")
     rows = [
         agreement("a", "own", nothing, low=nothing, high=nothing),
-        agreement("b", "own", 0.2, low=nothing, high=None, shuffle=None),
+        agreement("b", "own", 0.2, low=nothing, high=None, control=None),
     ]
     svg = ET.fromstring(str(markup.dots_and_whiskers(rows, None)))
     classes = [node.get("class", "") for node in svg.iter()]
     assert sum(name.startswith("dot ") for name in classes) == 1
-    assert not any(name.startswith(("whisker", "shuffle", "random")) for name in classes)
+    assert not any(name.startswith(("whisker", "control", "random")) for name in classes)
 
 
 def test_a_notebook_has_no_script_and_no_markup_of_others():

@@ -330,6 +330,7 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
             "max_train": 25_000,
             "max_validation": 1_000,
             "max_length": 200,
+            "seeds": (0, 1, 2, 3, 4),
             "train": TrainConfig(steps=500, evaluate_at=(0, 10, 50, 100, 150, 200, 250, 300, 400, 500)),
             "proxy": _proxy(4000, 250),
         },

@@ -34,11 +34,11 @@ _STYLE = """
 .heedful .question, .heedful .because { margin: 0; } .heedful .because { color: var(--soft); font-size: .85em; }
 .heedful .badge { justify-self: start; align-self: start; border: 2px solid; border-radius: 2rem; padding: 0 .6rem;
   font-size: .85em; font-weight: 700; }
-.heedful .yes { color: var(--yes); } .heedful .no { color: var(--no); } .heedful .unclear { color: var(--unclear);
-  border-style: dashed; }
+.heedful .yes { color: var(--yes); } .heedful .no { color: var(--no); } .heedful .unclear,
+.heedful .not-asked { color: var(--unclear); border-style: dashed; }
 .heedful text { fill: var(--ink); font-size: 13px; } .heedful text.soft { fill: var(--soft); font-size: 12px; }
 .heedful .grid { stroke: var(--line); } .heedful .random { stroke: var(--soft); stroke-dasharray: 5 4; }
-.heedful .shuffle { stroke: var(--soft); stroke-width: 2.5; } .heedful .whisker, .heedful .dot { stroke-width: 2; }
+.heedful .control { stroke: var(--soft); stroke-width: 2.5; } .heedful .whisker, .heedful .dot { stroke-width: 2; }
 .heedful .m0 { stroke: var(--s0); fill: var(--s0); } .heedful .m1 { stroke: var(--s1); fill: var(--paper); }
 .heedful svg { max-width: 100%; height: auto; }
 """
@@ -91,12 +91,17 @@ def between(low: str, high: str) -> str:
 def answers(questions: Sequence[Any]) -> Markup:
     """A list of a verdict's questions, each with its answer and its numbers.
 
-    questions: objects with `question`, `answer` (yes, no or unclear) and `because`.
+    questions: objects with `question`, `answer` (yes, no, unclear or not asked) and `because`.
     """
     item = Markup(
-        '<li><span class="badge {0}">{0}</span><div><p class="question">{1}</p><p class="because">{2}</p></div></li>'
+        '<li><span class="badge {0}">{1}</span><div><p class="question">{2}</p><p class="because">{3}</p></div></li>'
     )
-    lines = [item.format(q.answer, q.question, Markup("<br>").join(map(raised, reasons(q.because)))) for q in questions]
+    lines = [
+        item.format(
+            q.answer.replace(" ", "-"), q.answer, q.question, Markup("<br>").join(map(raised, reasons(q.because)))
+        )
+        for q in questions
+    ]
     return Markup('<ol class="questions">\n{}\n</ol>').format(Markup("\n").join(lines))
 
 
@@ -104,7 +109,7 @@ def dots_and_whiskers(agreements: Sequence[Mapping[str, Any]], chance: Number | 
     """Agreements with their intervals as one SVG, without a script.
 
     agreements: mappings with `key` (what is compared with what), `symbol`, `convention`, `value`, `low`, `high` and
-    `shuffle`, shares from 0 to 1; chance: the agreement of a random choice.
+    `control` (what chance or a control gives), shares from 0 to 1; chance: the agreement of a random choice.
     """
     keys = list(dict.fromkeys(row["key"] for row in agreements))
     conventions = list(dict.fromkeys(row["convention"] for row in agreements))
@@ -179,8 +184,8 @@ def _dot(
     if _is_number(row["low"]) and _is_number(row["high"]):
         drawn.append(line(f"whisker m{mark}", x(row["low"]), y, x(row["high"]), y))
         label += f" ({100 * row['low']:.0f}–{100 * row['high']:.0f})"
-    if _is_number(row["shuffle"]):
-        drawn.append(line("shuffle", x(row["shuffle"]), y - 6, x(row["shuffle"]), y + 6))
+    if _is_number(row["control"]):
+        drawn.append(line("control", x(row["control"]), y - 6, x(row["control"]), y + 6))
     drawn.append(dot(mark, x(row["value"]), y))
     return [*drawn, _text(right + 12, y + 4, "start", f"{row['convention']} {label}" if several else label)]
 

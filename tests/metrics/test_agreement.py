@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import DataError
-from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
+from heedful.metrics.agreement import agreement, other_word_agreement, random_agreement, shuffled_agreement
 
 VALUES = st.integers(-3, 3).map(float)
 PAIRS = st.lists(
@@ -117,3 +117,25 @@ def test_refusals():
         random_agreement([])
     with pytest.raises(DataError, match="text has shape"):
         shuffled_agreement([[1.0]], [[1.0]], text=[1, 2])
+
+
+def test_other_words_of_the_sentence_one_by_one():
+    rng = np.random.default_rng(0)
+    lengths, text, word = [], [], [3, 5, 3, 7, 11, 13, 13, 2, 2]
+    for i, (rows, positions) in enumerate([(4, 23), (3, 41), (2, 7)]):
+        lengths += [positions] * rows
+        text += [i] * rows
+    u, v = ([rng.random(n) for n in lengths] for _ in range(2))
+    expected = []
+    for r in range(len(text)):
+        others = [s for s in range(len(text)) if text[s] == text[r] and word[s] != word[r]]
+        expected.append(np.mean([brute(u[r], v[s]) for s in others]) if others else np.nan)
+    np.testing.assert_allclose(other_word_agreement(u, v, text=text, word=word), expected)
+    assert np.isnan(expected[-1])  # a sentence of one word, twice
+
+
+def test_rows_of_one_sentence_must_be_as_long():
+    with pytest.raises(DataError, match="rows of one sentence have 1 and 2 positions"):
+        other_word_agreement([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]], text=[0, 0], word=[1, 2])
+    with pytest.raises(DataError, match="word has shape"):
+        other_word_agreement([[1.0]], [[1.0]], text=[0], word=[1, 2])

@@ -10,10 +10,14 @@ from scipy import stats
 from heedful.errors import DataError
 from heedful.metrics.statistics import (
     Estimate,
+    SeedsAndTexts,
     benjamini_hochberg,
     bootstrap_difference,
     bootstrap_mean,
     mean_over_seeds,
+    nested_estimate,
+    nested_normal,
+    nested_share,
     paired_permutation,
 )
 
@@ -138,3 +142,81 @@ def test_benjamini_hochberg_of_nothing():
 def test_every_value_has_its_group():
     with pytest.raises(DataError, match="3 values but 2 groups"):
         bootstrap_mean([1.0, 2.0, 3.0], groups=[0, 1])
+
+
+def nested(S, n, seed_sd, text_sd, rng):
+    """Shares with a seed effect, a text effect and noise, cut to [0, 1]; their mean is 0.5."""
+    means = 0.5 + seed_sd * rng.standard_normal((S, 1)) + text_sd * rng.standard_normal((1, n))
+    return (rng.random((S, n)) < means).astype(float)
+
+
+@pytest.mark.parametrize(("seed_sd", "text_sd"), [(0.05, 0.0), (0.1, 0.1), (0.0, 0.15)])
+def test_intervals_over_seeds_and_texts_cover(seed_sd, text_sd):
+    rng, covered, of_texts = np.random.default_rng(1), 0, 0
+    trials = 200
+    for _ in range(trials):
+        sample = SeedsAndTexts.of([nested(5, 211, seed_sd, text_sd, rng)], [(s,) for s in range(5)])
+        share = nested_share(sample, resamples=200)
+        covered += share.seeds.low <= 0.5 <= share.seeds.high
+        of_texts += share.texts.low <= 0.5 <= share.texts.high
+    assert covered >= 0.9 * trials
+    assert seed_sd == 0 or of_texts < 0.9 * trials  # texts alone leave the seeds out
+
+
+def test_pairs_of_seeds_are_not_independent():
+    rng, covered, trials = np.random.default_rng(2), 0, 200
+    pairs = [(a, b) for a in range(5) for b in range(5) if a != b]
+    for _ in range(trials):
+        effect = 0.1 * rng.standard_normal(5)
+        rows = [(rng.random(101) < 0.5 + effect[a] + effect[b]).astype(float) for a, b in pairs]
+        share = nested_share(SeedsAndTexts.of([rows], pairs), resamples=200).seeds
+        covered += share.low <= 0.5 <= share.high
+    assert covered >= 0.9 * trials
+
+
+def test_none_and_all_of_n_have_wilsons_limits():
+    for S in (2, 5):
+        seeds = [(s,) for s in range(S)]
+        low, high = stats.binomtest(0, 31).proportion_ci(method="wilson")
+        none = nested_share(SeedsAndTexts.of([np.zeros((S, 31))], seeds)).texts
+        assert none.low == 0
+        assert high <= none.high < 1.1 * high
+        every = nested_share(SeedsAndTexts.of([np.ones((S, 31))], seeds)).texts
+        assert (every.low, every.high) == (pytest.approx(1 - none.high), 1)
+        excess = nested_estimate(SeedsAndTexts.of([np.zeros((S, 31)), np.zeros((S, 31))], seeds), lambda m: m[0] - m[1])
+        assert excess.texts.high == pytest.approx(none.high)
+    assert low == 0
+
+
+def test_an_excess_takes_the_largest_control_in_every_resample():
+    rng = np.random.default_rng(3)
+    value, one, other = (rng.random((5, 997)) for _ in range(3))
+    sample = SeedsAndTexts.of([value, one, other], [(s,) for s in range(5)])
+    excess = nested_estimate(sample, lambda means: means[0] - means[1:].max(axis=0))
+    assert excess.texts.value == pytest.approx(value.mean() - max(one.mean(), other.mean()))
+    assert excess.texts.high < 0.05
+
+
+def test_seeds_and_texts_leave_nan_out_and_refuse_wrong_shapes():
+    sample = SeedsAndTexts.of([[[1.0, np.nan, 0.0]], [[np.nan] * 3]], [(0,)], groups=[3, 3, 5])
+    assert sample.means()[0] == 0.5
+    assert np.isnan(sample.means()[1])
+    assert math.isnan(nested_share(sample).seeds.low)  # one seed has no interval over seeds
+    assert nested_share(SeedsAndTexts(np.zeros((1, 1, 3)), np.zeros((1, 1, 3)), ((0,),))).texts.n == 0
+    with pytest.raises(DataError, match="must be \\(quantities, trainings, texts\\)"):
+        SeedsAndTexts(np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), ((0,),))
+
+
+def test_two_cross_seeds_have_no_interval_over_seeds():
+    share = nested_share(SeedsAndTexts.of([np.eye(2)], [(0, 1), (0, 1)]))
+    assert math.isnan(share.seeds.low)
+    assert share.texts.low < 0.5 < share.texts.high
+
+
+def test_nested_normal_adds_both_variances():
+    one = nested_normal([1.0, 2.0, 3.0, 4.0, 5.0], [0.0] * 5, 100)
+    assert (one.seeds.low, one.seeds.high) == pytest.approx(
+        (mean_over_seeds([1, 2, 3, 4, 5]).low, mean_over_seeds([1, 2, 3, 4, 5]).high)
+    )
+    assert (one.texts.low, one.texts.high) == (3, 3)
+    assert nested_normal([1.0, 2.0, 3.0, 4.0, 5.0], [1.0] * 5, 100).seeds.high > one.seeds.high

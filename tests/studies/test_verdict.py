@@ -1,50 +1,142 @@
+"""The verdict from made-up numbers: the gate, the controls, the sizes, and what is said with few seeds or texts."""
+
+import math
+
 import pytest
 
 from heedful.metrics.statistics import Estimate
-from heedful.studies.result import AgreementResult, Curve, against_chance, judge
+from heedful.studies.result import AgreementResult, Curve, Evidence, Gate, against_chance
+from heedful.studies.verdict import fails_to_form, judge
 
 
-def row(name="A(alpha,beta)", convention="own", value=0.3, shuffle=0.1, random=0.08, half=0.02) -> AgreementResult:
-    estimate = Estimate(value, value - half, value + half, 100)
+def around(value, half=0.02, n=100):
+    return Estimate(value, value - half, value + half, n)
+
+
+def evidence(value=0.4, expected=0.1, half=0.02, seeds=5, over_seeds=None, words_only=False) -> Evidence:
+    wide = half if over_seeds is None else over_seeds
+    return Evidence(
+        value=around(value, half),
+        value_seeds=around(value, wide),
+        excess=around(value - expected, half),
+        excess_seeds=around(value - expected, wide),
+        random=0.05,
+        shuffle=around(0.08),
+        wrong=None if words_only else around(expected),
+        control="wrong label",
+        seeds=seeds,
+        words_only=words_only,
+    )
+
+
+def row(name="A(alpha,beta)", convention="own", **numbers) -> AgreementResult:
+    seen = evidence(words_only=name in ("A(alpha,alpha_hat)", "A(alpha,alpha_fr)"), **numbers)
     return AgreementResult(
-        name, convention, estimate, Estimate(shuffle, shuffle, shuffle, 100),
-        Estimate(value - shuffle, value - shuffle - half, value - shuffle + half, 100), random, 0, (value, value),
-        estimate, Curve((0,), (value,)), None, None, None, estimate, True,
+        name, convention, seen.value, seen.shuffle, seen.decisive_excess, seen.random, 0, (0.4, 0.4), seen.value,
+        Curve((0,), (0.4,)), None, None, None, seen.value, True, evidence=seen,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("settings", "answer"),
-    [
-        ({}, "yes"),
-        ({"value": 0.09}, "unclear"),
-        ({"value": 0.11, "shuffle": 0.10}, "unclear"),  # above Â but not above the matched shuffle
-        ({"value": 0.03}, "no"),
-        ({"value": 0.2, "shuffle": 0.3}, "no"),
-    ],
-)
-def test_above_chance_needs_both_chances(settings, answer):
-    seen = row(**settings)
-    assert against_chance(seen.estimate, seen.random, seen.excess) == answer
-
-
-def rows(**values):
+def rows(**numbers):
     names = ["alpha,beta", "alpha,beta_uf", "delta,beta_uf", "alpha,alpha_fr"]
     table = [(f"A({n})", c) for n in names for c in ("own", "cross")]
     table += [("A(beta_uf,beta_px)", "own"), ("A(beta_px,beta_uf)", "cross"), ("A(alpha,alpha_hat)", "cross")]
-    return [row(name, convention, **values.get(name[2:-1].replace(",", "__"), {})) for name, convention in table]
+    return [row(name, convention, **numbers.get(name[2:-1].replace(",", "__"), {})) for name, convention in table]
 
 
-def test_sentence_follows_the_answers():
-    good = judge(rows(alpha__alpha_fr={"value": 0.1}))
-    assert [q.answer for q in good.questions] == ["yes"] * 6
-    assert "learnable without attention; another seed attends to the same words" in good.sentence
-    poor = judge(rows(alpha__beta={"value": 0.02}, alpha__alpha_hat={"value": 0.02}))
-    assert poor.sentence.startswith("Attention here does not look where")
-    assert "no single model's heat-map" in poor.sentence
+def gate(passed=True, texts=500, **changes) -> Gate:
+    numbers = {"accuracy": around(0.8), "answer": "positive", "baseline": 0.501, "gain": around(0.3)}
+    return Gate(passed, texts, **numbers | {"logistic": 0.75} | changes)
 
 
-def test_conventions_that_disagree_leave_the_question_open():
-    table = rows()
-    table[1] = row("A(alpha,beta)", "cross", value=0.09)
-    assert judge(table).questions[0].answer == "unclear"
+def answers(verdict):
+    return [question.answer for question in verdict.questions]
+
+
+@pytest.mark.parametrize(
+    ("value", "shuffle", "random", "answer"),
+    [(0.3, 0.1, 0.08, "yes"), (0.09, 0.1, 0.08, "unclear"), (0.03, 0.1, 0.08, "no"), (0.2, 0.3, 0.08, "no")],
+)
+def test_a_followed_training_is_held_against_both_chances(value, shuffle, random, answer):
+    assert against_chance(around(value), random, around(value - shuffle)) == answer
+
+
+def test_sizes_and_answers_come_from_the_excess():
+    verdict = judge(rows(alpha__beta={"value": 0.47, "expected": 0.15}, alpha__alpha_fr={"value": 0.1}), gate(), 5)
+    assert answers(verdict) == ["yes"] * 6
+    assert verdict.questions[0].size == "strongly"
+    assert "strongly follows words that predict the label by themselves (47% of texts, 15% expected" in verdict.sentence
+    assert "5 seeds" in verdict.scope
+    some = judge(rows(alpha__beta={"value": 0.2, "expected": 0.1}), gate(), 5)
+    assert (some.questions[0].answer, some.questions[0].size) == ("yes", "partly")
+    little = judge(rows(alpha__beta={"value": 0.11, "expected": 0.1}), gate(), 5)
+    assert (little.questions[0].answer, little.questions[0].size) == ("no", "hardly")
+    assert "does not follow" in little.sentence
+
+
+def test_as_often_with_the_wrong_label_is_a_no():
+    verdict = judge(rows(alpha__beta={"value": 0.36, "expected": 0.36}), gate(), 5)
+    assert verdict.questions[0].answer == "no"
+    assert "wrong label 36%" in verdict.questions[0].because
+
+
+def test_a_closed_gate_asks_nothing():
+    closed = gate(False, accuracy=around(0.495, 0.031), gain=around(-0.006, 0.03), preflight="uninformative")
+    verdict = judge(rows(), closed, 5)
+    assert (verdict.status, set(answers(verdict))) == ("learned nothing", {"not asked"})
+    assert verdict.sentence.startswith(
+        "The model has learned nothing here: accuracy 49.5% [46.4, 52.6], always answering 'positive' gives 50.1%."
+    )
+    assert "preflight: uninformative" in verdict.sentence
+    assert not verdict.scope
+
+
+def test_too_few_texts_answer_nothing():
+    verdict = judge(rows(alpha__beta={"value": 0.0, "expected": 0.0}), gate(texts=29), 5)
+    assert (verdict.status, set(answers(verdict))) == ("too few texts", {"not asked"})
+    assert "29 validation texts" in verdict.sentence
+    assert judge(rows(), gate(texts=30), 5).status == "answered"
+
+
+def test_from_five_seeds_on_intervals_include_them():
+    wide = {name: {"over_seeds": 0.5} for name in ("alpha__beta", "alpha__alpha_hat")}
+    assert answers(judge(rows(**wide), gate(), 5))[0] == "unclear"
+    few = judge(rows(**{name: numbers | {"seeds": 2} for name, numbers in wide.items()}), gate(), 2)
+    assert answers(few)[0] == "yes"
+    assert few.scope.startswith("Two seeds")
+    assert "nothing is claimed about training in general" in few.scope
+
+
+@pytest.mark.parametrize(
+    ("frozen", "normal", "answer"),
+    [
+        ({"value": 0.07, "expected": 0.07}, {"value": 0.5}, "yes"),
+        ({"value": 0.43, "expected": 0.07}, {"value": 0.6}, "no"),  # far below the normal models, and far above chance
+        ({"value": 0.07, "expected": 0.07}, {"value": 0.08}, "unclear"),  # normal models agree no more either
+        ({"value": 0.12, "expected": 0.07, "half": 0.06}, {"value": 0.6}, "unclear"),
+    ],
+)
+def test_fails_to_form_needs_chance_and_the_normal_model(frozen, normal, answer):
+    asked = fails_to_form("?", evidence(**frozen), evidence(**normal))
+    assert asked.answer == answer
+    assert f"{normal['value']:.0%}" in asked.because
+    assert f"{frozen['expected']:.0%}" in asked.because
+
+
+def test_translations_have_their_own_words():
+    names = [("A(alpha,alpha_ibm)", "own"), ("A(alpha,alpha_ibm)", "cross")]
+    table = [*rows(), *(row(*name) for name in names)]
+    closed = gate(False, logistic=None, bleu=0.5, bleu_gain=around(0.3, 0.2))
+    verdict = judge(table, closed, 2)
+    assert "BLEU 0.5, where 2 is the least" in verdict.sentence
+    assert "heedful preflight" in verdict.sentence
+    assert verdict.questions[-1].question == "Does attention align words as co-occurrence counts do?"
+
+
+def test_nothing_measured_is_unclear():
+    nothing = Estimate(math.nan, math.nan, math.nan, 0)
+    table = [
+        AgreementResult(**{**vars(r), "evidence": Evidence(**{**vars(r.evidence), "excess_seeds": nothing})})
+        for r in rows()
+    ]
+    assert set(answers(judge(table, gate(), 5))) == {"unclear"}

@@ -164,6 +164,7 @@ class FollowedTraining(Stored):
                 "symbol": markup.symbol(row["quantity"]),
                 "convention": "own",
                 "value": row["agreement"],
+                "control": row["shuffle"],
                 **row,
             }
             for row in rows

@@ -159,7 +159,8 @@ def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
 _ESTIMATE = {"value": _REAL, "low": _REAL, "high": _REAL, "n": _WHOLE, "undefined": _WHOLE}
 _AGREEMENT = dict.fromkeys(("agreement", "low", "high"), _REAL) | {
     "n": _WHOLE,
-    **dict.fromkeys(("random", "shuffle", "excess_low", "excess_high"), _REAL),
+    **dict.fromkeys(("random", "shuffle", "held_out", "held_out_low", "held_out_high", "wrong_label"), _REAL),
+    **dict.fromkeys(("expected", "excess", "excess_low", "excess_high"), _REAL),
 }
 VIEWS = {
     view.name: view

@@ -135,7 +135,7 @@ class ComparedStudy:
             *study_page.training_facts(self.run, self.result),
             *study_page.provenance(self.run, self.result),
         ]
-        figures = {study_page.agreement_key(row.name): row.estimate for row in own}
+        figures = {study_page.agreement_key(row.name): study_page.shown_value(row) for row in own}
         return RunSummary(self.name, self.result.verdict, figures, dict(made))
 
 
@@ -176,6 +176,7 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
     names, results = [study.name for study in studies], [study.result for study in studies]
     content: dict[str, Any] = {
         **shared_content(names, [result.random_agreement for result in results]),
+        "control": study_page.control_name(first),
         "task": first.task,
         "labels": first.data["labels"],
         "steps": steps,
@@ -241,6 +242,7 @@ def followed_payload(trainings: Sequence[FollowedRun]) -> Payload:
     names, places = [t.name for t in trainings], [last_before(t.steps, steps) for t in trainings]
     content: dict[str, Any] = {
         **shared_content(names, [training.result.random_agreement for training in trainings]),
+        "control": "shuffle",
         "task": "following",
         "labels": trainings[0].probe.labels,
         "steps": steps,

@@ -43,7 +43,7 @@ class FollowedRun:
     def agreements(self) -> list[dict[str, Any]]:
         """What the charts know of the agreements at the last recorded step."""
         last = self.result.steps[-1].agreements
-        return [drawn_agreement(row.name, row.estimate, row.shuffle, self.result.curve(row.name)) for row in last]
+        return [drawn_agreement(row.name, row.estimate, row.shuffle.value, self.result.curve(row.name)) for row in last]
 
     def accuracy(self, kind: str, title: str) -> list[dict[str, Any]]:
         """Its curve of accuracy; none where the right labels are not known."""
@@ -90,6 +90,7 @@ def following_payload(training: FollowedRun) -> Payload:
         "rows": result.to_rows(),
         "paper": {},
         "random": result.random_agreement,
+        "control": "shuffle",
         "accuracy": training.accuracy("standard", "accuracy"),
         "references": [{"title": "most frequent label", "value": probe.majority}] if probe.right else [],
         "entropy": training.entropy(),

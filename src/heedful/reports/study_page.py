@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.config import StudyConfig, study_preset
 from heedful.data.catalog import is_named
-from heedful.html import symbol
+from heedful.html import between, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
@@ -36,6 +36,7 @@ from heedful.studies.page_data import (
 )
 from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
 from heedful.studies.run_directory import ModelSpec, RunDirectory
+from heedful.studies.verdict import size_of
 
 _PURPOSES = {
     "standard": "attention learned with everything else; gives α, β and Δ",
@@ -60,6 +61,7 @@ def render_study(run: RunDirectory) -> str:
         result=result,
         decisions=result.data.get("decisions"),
         agreements=agreement_lines(result),
+        learned=gate_sentences(result),
         alignment=alignment_sentences(result),
         has_paper=bool(payload.content["paper"]),
         models=model_lines(result),
@@ -93,15 +95,21 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
     published, bleu = published_agreements(corpus), published_bleu(corpus)
     key = agreement_key(row.name)
     xi_key = f"xi{key[1:]}"
+    shown, seen = shown_value(row), row.evidence
     return {
         "name": symbol(row.name),
         "whose": row.convention,
-        "value": percent(row.estimate.value),
-        "interval": interval(row.estimate),
-        "n": f"{row.estimate.n:,}",
-        "random": percent(row.random),
-        "shuffle": with_interval(row.shuffle),
-        "split_half": percent(row.split_half),
+        "value": percent(shown.value),
+        "interval": interval(shown),
+        "n": f"{shown.n:,}",
+        "expected": percent(largest_control(row)),
+        "control": seen.control if seen else "shuffle",
+        "excess": with_interval(row.excess),
+        "size": (size_of(row.excess.value) or NONE) if seen else NONE,
+        "random": percent(seen.random if seen else row.random),
+        "shuffle": with_interval(seen.shuffle if seen else row.shuffle),
+        "wrong": with_interval(seen.wrong) if seen and seen.wrong else NONE,
+        "maximum": with_interval(row.estimate),
         "chosen": " · ".join(f"{step:,}" for step in row.chosen_steps or ()) or NONE,
         "accuracy_there": " · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
         "xi": percent(row.xi.value) + ("" if row.xi_reached else "*"),
@@ -114,6 +122,39 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
         + ("*" if xi_key in published_stars(corpus) else ""),
         "paper_xi_bleu": f"{bleu[xi_key]:.1f}" if xi_key in bleu else NONE,
     }
+
+
+def control_name(result: StudyResult) -> str:
+    """What the chart's short lines are called."""
+    return "largest control" if any(row.evidence for row in result.agreements) else "shuffle"
+
+
+def gate_sentences(result: StudyResult) -> list[str]:
+    """What the models learned, and where their highest weights lie; nothing for results that do not say."""
+    gate, translating = result.verdict.gate, result.task == "translation"
+    sentences = []
+    if gate is not None:
+        terms = TERMS[result.task]
+        line = f"{terms['accuracy'].capitalize()} of the standard models on held-out {terms['examples']}: "
+        line += with_interval(gate.accuracy)
+        line += f"; always answering “{gate.answer}”: {percent(gate.baseline)}"
+        if gate.logistic is not None:
+            line += f"; logistic regression on word counts: {percent(gate.logistic)}"
+        if gate.bleu is not None and gate.bleu_gain is not None:
+            above = gate.bleu_gain
+            line += (
+                f"; BLEU {gate.bleu:.1f}, {above.value:.1f} ({between(f'{above.low:.1f}', f'{above.high:.1f}')}) more "
+            )
+            line += "than against other sentences’ references"
+        sentences.append(f"{line}.")
+    if result.top_positions:
+        unit = "output words" if translating else "texts"
+        parts = [
+            f"{title} " + " · ".join(percent(getattr(top, kind)) for top in result.top_positions)
+            for kind, title in (("word", "a word"), ("bos", "<bos>"), ("eos", "<eos>"), ("punctuation", "punctuation"))
+        ]
+        sentences.append(f"The highest weight lies on, by seed, in % of {unit}: {'; '.join(parts)}.")
+    return sentences
 
 
 def model_lines(result: StudyResult) -> list[dict[str, str]]:
@@ -281,6 +322,7 @@ def study_payload(run: RunDirectory, result: StudyResult, data: StudyPageData) -
         "rows": [saved_row(row) for row in result.agreements],
         "paper": {name: value / 100 for name, value in published.items() if name.startswith("A(")},
         "random": result.random_agreement,
+        "control": control_name(result),
         "accuracy": accuracy_curves(result),
         "references": _references(result),
         "entropy": asdict(result.entropy),
@@ -321,16 +363,26 @@ def shown_model(model: PageModel) -> dict[str, Any]:
 
 
 def drawn_agreements(result: StudyResult) -> list[dict[str, Any]]:
-    """What the charts know of the agreements of a study."""
+    """What the charts know of the agreements of a study: the values that its verdict reads."""
     return [
-        drawn_agreement(row.name, row.estimate, row.shuffle, row.curve)
+        drawn_agreement(row.name, shown_value(row), largest_control(row), row.curve)
         | {"convention": row.convention, "maximised": row.chosen_steps is not None}
         for row in result.agreements
     ]
 
 
-def drawn_agreement(name: str, estimate: Estimate, shuffle: Estimate, curve: Curve) -> dict[str, Any]:
-    """What the charts know of an agreement of one model at its last step."""
+def shown_value(row: AgreementResult) -> Estimate:
+    """The agreement on held-out texts with the interval that decides; as the paper reads it, where there is none."""
+    return row.estimate if row.evidence is None else row.evidence.decisive_value
+
+
+def largest_control(row: AgreementResult) -> float:
+    """What the largest of the three controls gives; the matched shuffle where a result has no other."""
+    return row.shuffle.value if row.evidence is None else row.evidence.expected
+
+
+def drawn_agreement(name: str, estimate: Estimate, control: float, curve: Curve) -> dict[str, Any]:
+    """What the charts know of an agreement; control: what chance or a control gives."""
     return {
         "key": agreement_key(name),
         "symbol": symbol(name),
@@ -338,7 +390,7 @@ def drawn_agreement(name: str, estimate: Estimate, shuffle: Estimate, curve: Cur
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "shuffle": shuffle.value,
+        "control": control,
         "maximised": False,
         "curve": asdict(curve),
     }

@@ -1,5 +1,6 @@
 """Results of all commands in a terminal."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,12 +50,14 @@ _CLAIMS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run"
 
 
 def print_study(result: "StudyResult", report: Path) -> None:
-    """The agreements beside chance, the verdict, and the path of the report."""
+    """The agreements beside their largest control, the verdict, and the path of the report."""
+    from heedful.reports.study_page import largest_control, shown_value
+    from heedful.studies.verdict import size_of
+
     console = _console()
-    translating = any(row.xi_bleu is not None for row in result.agreements)
     table = _table(
         *("agreement", "whose"),
-        *("%", "95 %", "random", "shuffle", "ξ", *(["ξ BLEU"] if translating else [])),
+        *("%", "95 %", "control", "excess", "size", "ξ"),
         title=f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}",
         left=2,
     )
@@ -62,17 +65,37 @@ def print_study(result: "StudyResult", report: Path) -> None:
         table.add_row(
             symbol(row.name),
             row.convention,
-            f"{row.estimate.value:.1%}",
-            _interval(row.estimate),
-            f"{row.random:.1%}",
-            f"{row.shuffle.value:.1%}" if row.shuffle.n else NONE,
+            f"{shown_value(row).value:.1%}",
+            _interval(shown_value(row)),
+            _share_of(largest_control(row)),
+            _share_of(row.excess.value),
+            (size_of(row.excess.value) or NONE) if row.evidence else NONE,
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
-            *([f"{row.xi_bleu:.1f}"] if row.xi_bleu is not None else []),
         )
     console.print(table)
+    console.print("control: the largest of random, matched shuffle and wrong label; excess: the agreement beyond it")
     console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
+    _print_learned(console, result)
     _print_translation(console, result)
     _print_verdict(console, result.verdict, report)
+
+
+def _share_of(share: float) -> str:
+    return NONE if math.isnan(share) else f"{share:.1%}"
+
+
+def _print_learned(console: Console, result: "StudyResult") -> None:
+    """Accuracy beside the trivial baseline, and where the highest weights lie if not on words."""
+    if (gate := result.verdict.gate) is not None:
+        logistic = "" if gate.logistic is None else f", logistic regression {gate.logistic:.1%}"
+        console.print(
+            f"accuracy {gate.accuracy.value:.1%} ({_interval(gate.accuracy)}); "
+            f"always answering '{gate.answer}' {gate.baseline:.1%}{logistic}",
+            markup=False,
+        )
+    if result.top_positions:
+        shares = " · ".join(f"{top.bos + top.eos + top.punctuation:.1%}" for top in result.top_positions)
+        console.print(f"highest weight on <bos>, <eos> or punctuation, by seed: {shares}", markup=False)
 
 
 def _print_translation(console: Console, result: "StudyResult") -> None:
@@ -98,9 +121,12 @@ def _print_verdict(console: Console, verdict: "Verdict", report: Path) -> None:
     answers = Table.grid(padding=(0, 1))
     answers.add_column(min_width=len("unclear"))
     for question in verdict.questions:
-        answers.add_row(question.answer, question.question)
+        size = f", {question.size}" if question.answer == "yes" and question.size else ""
+        answers.add_row(f"{question.answer}{size}", question.question)
     console.print(Padding(answers, (0, 0, 0, 2), expand=False))
-    console.print(verdict.sentence, style="bold")
+    console.print(verdict.sentence, style="bold", markup=False)
+    if verdict.scope:
+        console.print(verdict.scope)
     console.print(f"report: {report}", soft_wrap=True)
 
 

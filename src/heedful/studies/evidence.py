@@ -35,6 +35,7 @@ from heedful.studies.run_directory import ModelSpec
 MIN_TEXTS = 30  # validation texts or sentence pairs below which nothing is answered
 MIN_BLEU = 2.0  # of a model that translates
 PARTNERS = 4  # other seeds that each seed is compared with under *cross*
+KINDS = ("word", "bos", "eos", "punctuation")  # of an input position
 _ATTENTIONS = ("alpha_hat", "alpha_fr")  # of other models, compared word by word
 
 
@@ -77,7 +78,8 @@ class _Measurement:
     @cached_property
     def is_word(self) -> NDArray[np.bool_]:
         """Of every input position: whether it is a word."""
-        return position_kinds(self.recordings) == "word"
+        word: NDArray[np.bool_] = position_kinds(self.recordings) == KINDS.index("word")
+        return word
 
     def evidence(self, name: str, convention: Convention) -> Evidence:
         v_name = name[2:-1].split(",")[1]
@@ -88,7 +90,8 @@ class _Measurement:
         columns = [[getattr(each, column) for each in seen] for column in ("value", "random", "shuffle", "wrong")]
         sample = SeedsAndTexts.of(columns, seeds, self.recordings.example)
         names: tuple[Control, ...] = ("random", "shuffle", "wrong label")
-        enough = [i for i in (1, 2, 3) if (sample.sizes[i, 0] > 0).sum() >= min(MIN_TEXTS, sample.sizes.shape[2])]
+        least = min(MIN_TEXTS, sample.sizes.shape[2] // 2)  # long texts may have no partner of their length
+        enough = [i for i in (1, 2, 3) if (sample.sizes[i, 0] > 0).sum() >= max(1, least)]
         value = nested_share(sample)
         excess = nested_estimate(sample, lambda means: means[0] - means[enough].max(axis=0))
         means = sample.means()
@@ -147,19 +150,18 @@ def _best(read: Pairing, table: NDArray[np.float64]) -> int:
     return read.steps[int(np.argmax(table.mean(axis=1)))] if table.shape[1] else read.steps[-1]
 
 
-def position_kinds(recordings: Recordings) -> NDArray[np.str_]:
-    """Of every input position of every row: `word`, `bos`, `eos` or `punctuation`."""
+def position_kinds(recordings: Recordings) -> NDArray[np.int64]:
+    """The place in `KINDS` of every input position of every row."""
     run = recordings.run
     if recordings.translating:
         source = run.pairs(_split(recordings)).source
-        tokeniser = run.tokeniser()
-        tokens = _tokens(tokeniser)
+        tokens = _tokens(run.tokeniser())
     else:
         source, tokens = run.split(_split(recordings)).ids, list(run.vocabulary().words)
-    kinds = np.array(["punctuation" if is_punctuation(token) else "word" for token in tokens], dtype="<U11")
-    kinds[[BOS, EOS]] = ["bos", "eos"]
+    kinds = np.array([KINDS.index("punctuation" if is_punctuation(token) else "word") for token in tokens])
+    kinds[[BOS, EOS]] = KINDS.index("bos"), KINDS.index("eos")
     rows = source.take(np.asarray(recordings.example, dtype=np.int64))
-    found: NDArray[np.str_] = kinds[rows.values]
+    found: NDArray[np.int64] = kinds[rows.values]
     return found
 
 
@@ -178,7 +180,7 @@ def top_positions(recordings: Recordings) -> tuple[TopPosition, ...]:
     kinds, shares = position_kinds(recordings), []
     for seed in recordings.seeds:
         top = kinds[first_maximum(recordings.quantity("standard", seed, "alpha", recordings.best_step(seed)))]
-        share = {kind: float(np.mean(top == kind)) for kind in ("word", "bos", "eos", "punctuation")}
+        share = {kind: float(np.mean(top == i)) for i, kind in enumerate(KINDS)}
         shares.append(TopPosition(seed, **share))
     return tuple(shares)
 

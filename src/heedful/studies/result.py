@@ -225,10 +225,14 @@ class StudyResult(Stored):
         rows = [agreement_row(row) for row in self.agreements]
         dots = [
             {
-                "key": sorted(row["quantity"][2:-1].split(",")),  # own and cross compare the same pair in either order
+                # own and cross compare the same pair in either order
+                "key": tuple(sorted(row["quantity"][2:-1].split(","))),
                 "symbol": markup.symbol(row["quantity"]),
-                "value": row["agreement"],
                 **row,
+                "value": row["agreement"] if row["held_out"] is None else row["held_out"],
+                "low": row["low"] if row["held_out"] is None else row["held_out_low"],
+                "high": row["high"] if row["held_out"] is None else row["held_out_high"],
+                "control": row["shuffle"] if row["expected"] is None else row["expected"],
             }
             for row in rows
         ]

@@ -183,12 +183,12 @@ def _sentence(seen: Evidence, questions: Sequence[Question], output: str, transl
     }[attends.answer]
     if attends.answer == "yes":
         course += {
-            "yes": f", which {beforehand.size} can be learned without attention",
-            "no": ", which is not what a model without attention learns",
-            "unclear": ", and it is unclear whether that can be learned without attention",
+            "yes": f"; models without attention learn these words too ({beforehand.size})",
+            "no": "; models without attention do not learn these words",
+            "unclear": "; it is unclear whether models without attention learn these words too",
         }[beforehand.answer]
     same = {
-        "yes": f"Another seed attends {stable.size} to the same words.",
+        "yes": f"Another seed attends to the same words ({stable.size}).",
         "no": "Another seed attends to other words, so no single heat map speaks for the task.",
         "unclear": "It is unclear whether another seed attends to the same words.",
     }[stable.answer]

@@ -9,7 +9,7 @@ function drawAgreements(holder, width) {
   });
   const both = series.length > 1 ? ", own and cross," : "";
   const title = `Agreements${both} with their intervals and chance; the table below has the numbers`;
-  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series, rows, chance: page.random });
+  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series, rows, chance: page.random, control: page.control });
 }
 
 function drawCurves() {

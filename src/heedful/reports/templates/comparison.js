@@ -11,7 +11,7 @@ function drawAgreements(holder, width) {
     return { label: dots[0].symbol, dots };
   });
   const title = `Agreements${document.querySelector("[name=convention]") ? `, ${convention()},` : ""} of ${page.runs.length} runs with their intervals; the table below has the numbers`;
-  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.runs, rows, chance: page.random });
+  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.runs, rows, chance: page.random, control: page.control });
 }
 
 function drawCurves() {

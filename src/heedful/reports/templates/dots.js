@@ -1,4 +1,4 @@
-// Dots and whiskers: values with their intervals, and beside them chance, the matched shuffle and what was published.
+// Dots and whiskers: values with their intervals, and beside them chance, a control and what was published.
 
 const MARKS = [
   "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z", "M0-5.5L5.5 0L0 5.5L-5.5 0z", "M-4-4h8v8h-8z",
@@ -15,10 +15,11 @@ function cross(parent, x, y) {
 }
 
 /**
- * Shares from 0 to 1. series: the names of the marks; rows: [{ label, published, dots: [{ mark, value, low, high, shuffle }] }];
- * chance: the share that a random choice would have, the same for all rows, or null; unit: what the axis counts.
+ * Shares from 0 to 1. series: the names of the marks; rows: [{ label, published, dots: [{ mark, value, low, high, control }] }];
+ * chance: the share that a random choice would have, the same for all rows, or null; control: what the short lines are called; unit: what
+ * the axis counts.
  */
-function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance }) {
+function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance, control }) {
   const several = series.length > 1, wide = width > 640;
   const most = Math.max(...rows.map((row) => row.dots.length)), gap = 16;
   const left = 98, right = wide ? 168 + (several ? 8 * Math.max(0, Math.max(...series.map((name) => name.length)) - 5) : 0) : 12;
@@ -41,14 +42,14 @@ function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance }) {
       const said = `${percent(d.value)} (${range(d.low, d.high)})`, group = shape(svg, "g");
       shape(group, "title", {}, `${label} ${name}${said}`);
       shape(group, "line", { class: `whisker m${d.mark % MARKS.length}`, x1: x(d.low), x2: x(d.high), y1: at, y2: at });
-      if (d.shuffle !== null) shape(group, "line", { class: "shuffle", x1: x(d.shuffle), x2: x(d.shuffle), y1: at - 6, y2: at + 6 });
+      if (d.control !== null) shape(group, "line", { class: "control", x1: x(d.control), x2: x(d.control), y1: at - 6, y2: at + 6 });
       dot(group, d.mark, x(d.value), at);
       if (wide) shape(svg, "text", { class: "soft", x: width - right + 14, y: at + 4 }, name + said);
     });
     if (published !== undefined) cross(svg, x(published), y);
   });
   const entries = several ? series.map((name, i) => [name, (g) => dot(g, i, 6, -4)]) : [];
-  entries.push(["shuffle", (g) => shape(g, "line", { class: "shuffle", x1: 6, x2: 6, y1: -10, y2: 2 })]);
+  entries.push([control, (g) => shape(g, "line", { class: "control", x1: 6, x2: 6, y1: -10, y2: 2 })]);
   if (chance !== null) entries.push(["random Â", (g) => shape(g, "line", { class: "random", x1: 6, x2: 6, y1: -12, y2: 4 })]);
   if (rows.some((r) => r.published !== undefined)) entries.push(["the paper’s", (g) => cross(g, 6, -4)]);
   legend(svg, entries, wide ? left : 2, width);
