@@ -19,8 +19,8 @@ from heedful.storage.serialization import known
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer
