@@ -51,8 +51,7 @@ _CLAIMS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run"
 
 def print_study(result: "StudyResult", report: Path) -> None:
     """The agreements beside their largest control, the verdict, and the path of the report."""
-    from heedful.reports.study_page import largest_control, shown_value
-    from heedful.studies.verdict import size_of
+    from heedful.reports.study_page import largest_control, shown_value, size_word
 
     console = _console()
     table = _table(
@@ -69,7 +68,7 @@ def print_study(result: "StudyResult", report: Path) -> None:
             _interval(shown_value(row)),
             _share_of(largest_control(row)),
             _share_of(row.excess.value),
-            (size_of(row.excess.value) or NONE) if row.evidence else NONE,
+            size_word(row, result),
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
         )
     console.print(table)
