@@ -16,6 +16,7 @@ OUT = ROOT / "docs" / "output"
 WORK = ROOT / "build" / "output"
 SMALL = """\
 data = "reviews.csv"
+seeds = 2
 max_validation = 300
 
 [model]

@@ -58,8 +58,9 @@ def changed(study: ComparedStudy, **parts) -> ComparedStudy:
 def moved(study: ComparedStudy, by: float) -> ComparedStudy:
     """The study with its first agreement elsewhere."""
     first, *others = study.result.agreements
-    e = first.estimate
-    there = replace(first, estimate=Estimate(e.value + by, e.low + by, e.high + by, e.n))
+    e = first.evidence.value
+    elsewhere = replace(first.evidence, value=Estimate(e.value + by, e.low + by, e.high + by, e.n))
+    there = replace(first, evidence=elsewhere)
     return changed(study, agreements=(there, *others))
 
 

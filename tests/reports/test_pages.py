@@ -107,7 +107,7 @@ def test_half_a_surrogate_pair_in_a_label(own_run):
 def test_estimates_of_nothing_leave_a_dash(own_run):
     result = StudyResult.load(own_run.result_path)
     nothing = replace(result.agreements[0].shuffle, value=float("nan"), low=float("nan"), high=float("nan"), n=0)
-    rows = tuple(replace(row, shuffle=nothing, excess=nothing) for row in result.agreements)
+    rows = tuple(replace(row, shuffle=nothing, excess=nothing, evidence=None) for row in result.agreements)
     replace(result, agreements=rows).save(own_run.result_path)
     assert "nan" not in Elements(render_study(restamp(own_run.root))).text
     assert {line["shuffle"] for line in agreement_lines(own_run).values()} == {"–"}

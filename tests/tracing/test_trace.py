@@ -86,7 +86,7 @@ def test_opens_in_polars_and_pandas(tmp_path, model, split):
     write_step(tmp_path, 0, record(model, split))
     frame = pl.read_parquet(tmp_path / "0.parquet")
     assert frame.columns == [
-        "example", "output", "alpha", "beta_logit", "delta", "label", "prediction", "log_odds"
+        "example", "output", "alpha", "beta_logit", "delta", "beta_wrong_logit", "label", "prediction", "log_odds"
     ]  # fmt: skip
     assert frame["alpha"].list.len().to_list() == split.lengths.tolist()
     assert_allclose(frame["alpha"].list.sum(), np.ones(len(split)), rtol=1e-6)

@@ -1,5 +1,6 @@
 """Estimates with intervals: bootstrap over texts, seeds and texts together, and tests of a paired difference."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -260,8 +261,9 @@ def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[n
     return ratio
 
 
+@functools.lru_cache(maxsize=2)
 def _weights(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
-    """How often each text is drawn: (texts, resamples)."""
+    """How often each text is drawn: (texts, resamples); cached, since all agreements of a study have the same texts."""
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).T.astype(np.float64)
 
 

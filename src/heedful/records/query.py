@@ -159,8 +159,7 @@ def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
 _ESTIMATE = {"value": _REAL, "low": _REAL, "high": _REAL, "n": _WHOLE, "undefined": _WHOLE}
 _AGREEMENT = dict.fromkeys(("agreement", "low", "high"), _REAL) | {
     "n": _WHOLE,
-    **dict.fromkeys(("random", "shuffle", "held_out", "held_out_low", "held_out_high", "wrong_label"), _REAL),
-    **dict.fromkeys(("expected", "excess", "excess_low", "excess_high"), _REAL),
+    **dict.fromkeys(("random", "shuffle", "excess_low", "excess_high"), _REAL),
 }
 VIEWS = {
     view.name: view
@@ -177,6 +176,7 @@ VIEWS = {
             "every agreement of every finished study",
             {"run": _TEXT, "data": _TEXT, "quantity": _TEXT, "convention": _TEXT}
             | _AGREEMENT
+            | dict.fromkeys(("held_out", "held_out_low", "held_out_high", "wrong_label", "expected", "excess"), _REAL)
             | dict.fromkeys(("split_half", "xi", "xi_low", "xi_high"), _REAL)
             | {"xi_reached": pa.bool_(), "ties": _WHOLE},
             _agreements,

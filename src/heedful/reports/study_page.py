@@ -87,7 +87,14 @@ def agreement_lines(result: StudyResult) -> list[dict[str, str]]:
     """The table of agreements, own and cross of each pair together, with the paper's values where it has the corpus."""
     keys = list(dict.fromkeys(agreement_key(row.name) for row in result.agreements))
     ordered = sorted(result.agreements, key=lambda row: keys.index(agreement_key(row.name)))
-    return [_agreement_line(row, result.data["name"]) for row in ordered]
+    lines = [_agreement_line(row, result.data["name"]) for row in ordered]
+    return [line | {"size": size_word(row, result)} for line, row in zip(lines, ordered, strict=True)]
+
+
+def size_word(row: AgreementResult, result: StudyResult) -> str:
+    """How much an excess is, in words; a dash where the verdict answers nothing."""
+    answered = row.evidence is not None and result.verdict.status == "answered"
+    return (size_of(row.excess.value) or NONE) if answered else NONE
 
 
 def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
@@ -105,7 +112,6 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
         "expected": percent(largest_control(row)),
         "control": seen.control if seen else "shuffle",
         "excess": with_interval(row.excess),
-        "size": (size_of(row.excess.value) or NONE) if seen else NONE,
         "random": percent(seen.random if seen else row.random),
         "shuffle": with_interval(seen.shuffle if seen else row.shuffle),
         "wrong": with_interval(seen.wrong) if seen and seen.wrong else NONE,

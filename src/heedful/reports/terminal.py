@@ -32,8 +32,8 @@ from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.audits.result import AuditResult
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer
@@ -51,8 +51,7 @@ _CLAIMS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run"
 
 def print_study(result: "StudyResult", report: Path) -> None:
     """The agreements beside their largest control, the verdict, and the path of the report."""
-    from heedful.reports.study_page import largest_control, shown_value
-    from heedful.studies.verdict import size_of
+    from heedful.reports.study_page import largest_control, shown_value, size_word
 
     console = _console()
     table = _table(
@@ -69,7 +68,7 @@ def print_study(result: "StudyResult", report: Path) -> None:
             _interval(shown_value(row)),
             _share_of(largest_control(row)),
             _share_of(row.excess.value),
-            (size_of(row.excess.value) or NONE) if row.evidence else NONE,
+            size_word(row, result),
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
         )
     console.print(table)

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,7 +232,7 @@ def _correct(recordings: Recordings, seed: int) -> Rows:
     return rows
 
 
-def _best_line(recordings: Recordings, seed: int) -> dict[str, float]:
+def _best_line(recordings: Recordings, seed: int) -> dict[str, Any]:
     folder, step = recordings.run.model(ModelSpec("standard", seed)), recordings.best_step(seed)
     return next(line for line in folder.metrics() if line["step"] == step)
 
