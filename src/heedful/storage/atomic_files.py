@@ -70,7 +70,16 @@ def reason(error: BaseException) -> str:
     >>> reason(ValueError("bad\\nnews"))
     'bad news'
     """
-    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
+    return printable(str(error))[:200]
+
+
+def printable(text: str) -> str:
+    """A text with a space for every character that a terminal would not show, such as an escape.
+
+    >>> printable("a\x1b[31mb")
+    'a [31mb'
+    """
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:

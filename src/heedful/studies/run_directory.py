@@ -42,7 +42,7 @@ from heedful.storage.atomic_files import (
     write_text,
 )
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other, verified_result
-from heedful.storage.run_files import read_bounded
+from heedful.storage.run_files import read_bounded, refuse_irregular
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
 from heedful.studies.result import StudyResult
@@ -216,6 +216,7 @@ class RunDirectory:
         if self._config is None:
             if not valid_path(self.config_path).exists():
                 raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
+            refuse_irregular(self.root)
             verify_checksummed_text(self.config_path)
             self._config = from_toml(StudyConfig, self.config_path)
         return self._config

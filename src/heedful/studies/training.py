@@ -228,8 +228,8 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one model.
 
-    identity: which study, data, model and kind of device; checkpoints of another are removed. next_batch: the examples of a
-    step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
+    identity: which study, data, model and kind of device; checkpoints of another are removed. next_batch: the examples
+    of a step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
     """
 
     def __init__(
