@@ -275,7 +275,11 @@ STATES = {
     "sweeps/displaced": ("sweep", "damaged", "displaced/result.json: studies/a has 2 places on 1 axes"),
     "begun": ("study", "broken off", "no model was begun"),
     "killed-at-last": ("study", "broken off", "no model was begun"),
-    "results/snell2021/quick/figure4.json": ("paper", "damaged", "figure4.json: no such file"),
+    "results/snell2021/quick/figure4.json": (
+        "paper",
+        "damaged",
+        "figure4.json: damaged (it cannot be read: a symbolic link, not a file)",
+    ),
 }
 
 

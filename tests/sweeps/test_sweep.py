@@ -117,6 +117,7 @@ def test_what_is_damaged_in_a_study_is_set_aside_by_the_driver(sweep, tmp_path):
 
 def test_a_study_with_other_settings_is_left_alone(sweep, tmp_path, smoke_run):
     """A folder that somebody copied into the sweep is refused before anything in it is set aside."""
+    sweep({NAMES[0]: 9}, retries=0)
     study = shutil.copytree(smoke_run, tmp_path / "out" / "studies" / NAMES[0])
     harmed = study / "models" / "standard-0" / "metrics.jsonl"
     harmed.write_bytes(b"")

@@ -221,7 +221,10 @@ def _refuse_another(folder: Path, token: str) -> None:
 def _beating(folder: Path, me: LockHolder) -> Iterator[None]:
     """Write the heartbeat now and every few seconds, as long as it is ours."""
     path, stop = folder / HEARTBEAT, threading.Event()
-    path.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be replaced: {error.strerror}; remove it") from None
     _beat(path, me)
 
     def beat() -> None:

@@ -416,7 +416,8 @@ def is_intact(run: RunDirectory) -> bool:
         run.result()
         for model in run.trained_models():
             model.summary()
-        return next(damages(run), None) is None
+        foreign = run.data.is_done() and run.why_foreign(run.data.load())
+        return not foreign and next(damages(run), None) is None
     except (RunError, ConfigError):
         return False
 

@@ -215,7 +215,7 @@ def _suspicious(counts: NDArray[np.int64], seen: WordMeans, polarity: Numbers) -
     unfounded = judged & (seen.relative >= high) & (np.abs(polarity) < low)
     goes_with = token_labels(counts)
     opposed = judged & (goes_with >= 0) & (towards(seen.logits)[np.arange(len(counts)), goes_with] < 0)
-    for reason, which in ((UNFOUNDED, unfounded), (OPPOSED, opposed)):
+    for mark, which in ((UNFOUNDED, unfounded), (OPPOSED, opposed)):
         for i in np.flatnonzero(which):
-            marks[i] = reason
+            marks[i] = mark
     return marks
