@@ -20,8 +20,8 @@ from heedful.storage.locks import HEARTBEAT, LOCK, LockHolder, directory_lock, l
 from tests.faults.hostile import Attack
 
 GARBAGE = (
-    b"", b"{", b"[]", b"null", b"0", b'{"pid": 1}', b'{"pid": "x", "host": 3, "since": [], "command": {}}', b"\xff\xfe",
-    b"[" * 3000, b'{"pid": 1e999}', b'{"pid": -1, "host": "?", "since": "?", "command": "?"}', bytes(1000), b"x" * 99999,
+    b"", b"{", b"[]", b"null", b"0", b'{"pid": 1}', b'{"pid": "x", "host": 3, "since": [], "command": {}}', bytes(1000),
+    b"[" * 3000, b'{"pid": 1e999}', b'{"pid": -1, "host": "?", "since": "?", "command": "?"}', b"x" * 99999, b"\xff",
 )  # fmt: skip
 BEAT = 0.02  # seconds between heartbeats, so that nobody has to wait for one
 

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
@@ -99,7 +100,10 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = create_temporary(path)
+        mode = temporary.stat().st_mode
         write(temporary)
+        if temporary.stat().st_mode != mode:  # safetensors puts a file of its own there
+            temporary.chmod(stat.S_IMODE(mode))
         written = sha256(temporary)
         os.replace(temporary, path)
         return written

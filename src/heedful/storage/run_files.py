@@ -8,8 +8,8 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from heedful.errors import DamagedError, RunError
 
@@ -52,7 +52,7 @@ def member(root: Path, name: str) -> Path:
     return path
 
 
-def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
+def open_regular(path: Path, *, follow: bool = False) -> BufferedReader:
     """Open a regular file for reading; an `OSError` for anything else, without waiting for it.
 
     follow: whether the path may be a symbolic link, as that of a user's own file may.
