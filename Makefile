@@ -41,15 +41,18 @@ dist: .venv/dev
 check-wheel: dist
 	PYTHON=$(PYTHON) sh tests/check_wheel.sh dist/heedful-*.whl
 
+# What is broken on purpose, the longest first, two at a time; then the page of the counts.
+FAULTS := kills.commands sweeps kills.studies kills.renames fuzz hostile memory damage lock disk
+
 faults: .venv/dev
-	$(BIN)/python -m tests.faults.long_kills
-	$(BIN)/python -m tests.faults.long_damage
-	$(BIN)/python -m tests.faults.long_disk
-	$(BIN)/python -m tests.faults.long_lock
-	$(BIN)/python -m tests.faults.long_fuzz
-	$(BIN)/python -m tests.faults.long_memory
-	$(BIN)/python -m tests.faults.long_sweeps
+	$(MAKE) --no-print-directory --jobs 2 --keep-going $(FAULTS:%=fault.%)
 	$(BIN)/python -m tests.faults.ledger
+
+fault.kills.%: .venv/dev
+	$(BIN)/python -m tests.faults.long_kills $*
+
+fault.%: .venv/dev
+	$(BIN)/python -m tests.faults.long_$*
 
 bench: .venv/bench
 	$(BIN)/python -m benchmarks.run

@@ -18,6 +18,7 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.synthetic.tasks import stream_pairs
 from heedful.storage.atomic_files import sha256, write_checksummed_text
+from heedful.storage.manifest import Manifest
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.study import run_study
 
@@ -101,6 +102,13 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = tiny_corpus()
     config = replace(study_preset(corpus.name, "smoke"), min_count=2)
     return made_once(tmp_path_factory, "smoke", lambda out: run_study(config, out, corpus=corpus, device="cpu"))
+
+
+def vouch(root: Path) -> None:
+    """Make the manifest of a run vouch for its files as they are now, and for `result.json` in any case."""
+    manifest = Manifest.read(root)
+    names = {"result.json", *manifest.files}
+    replace(manifest, files={name: sha256(root / name) for name in sorted(names)}).write(root)
 
 
 def restamp(root: Path) -> RunDirectory:

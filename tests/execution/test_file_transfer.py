@@ -38,16 +38,17 @@ def test_what_was_set_aside_stays(tmp_path):
 def test_a_broken_off_arrival_leaves_what_was_there(tmp_path):
     home = tmp_path / "study"
     home.mkdir()
-    (home / "a.txt").write_text("old")
+    (home / "result.json").write_text("old")
+    (home / "notes.txt").write_text("somebody's")
     with Arrival(home, tmp_path) as arrival:
-        arrival.add("a.txt", b"new")
-    assert (home / "a.txt").read_text() == "old"
+        arrival.add("result.json", b"new")
+    assert (home / "result.json").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == [INCOMING, "study"]
     assert list((tmp_path / INCOMING).iterdir()) == []
     with Arrival(home, tmp_path) as arrival:
-        arrival.add("b.txt", b"new")
+        arrival.add("config.toml", b"new")
         arrival.settle()
-    assert [path.name for path in home.iterdir()] == ["b.txt"]
+    assert {path.name for path in home.iterdir()} == {"config.toml", "notes.txt"}
     assert sorted(path.name for path in tmp_path.iterdir()) == [INCOMING, "study"]
     assert list((tmp_path / INCOMING).iterdir()) == []
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from heedful.data.synthetic.tasks import stream_pairs
-from heedful.storage.locks import LOCK
+from heedful.storage.locks import HEARTBEAT, LOCK
 
 EVERY_STEP = {"HEEDFUL_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
 GRACE = 60.0  # seconds that orphans have to end in
@@ -101,5 +101,5 @@ def orphans_end(out: Path) -> bool:
 
 def leftovers(out: Path) -> list[str]:
     """What a finished run should not have: temporary files, its lock, states of trainings that are over."""
-    unwanted = (".*.part", LOCK, "state.json", "training.safetensors")
+    unwanted = (".*.part", LOCK, HEARTBEAT, "state.json", "training.safetensors")
     return sorted(str(path.relative_to(out)) for name in unwanted for path in out.rglob(name))

@@ -32,7 +32,7 @@ def main() -> int:
             try:
                 said = _until_full(disk / "run")
                 full += bool(said)
-                left = [str(path) for name in (".*.part", "lock.json") for path in disk.rglob(name)]
+                left = [str(path) for name in (".*.part", "lock.json", "heartbeat.json") for path in disk.rglob(name)]
                 _mount(disk, 4 * used, "remount,")
                 same = finish(TEXTS, disk / "run") == expected
                 well = said is not None and "the disk is full" in said and "are free in" in said and not left and same

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from heedful.errors import DiskFullError, RunError
-from heedful.storage.locks import LOCK, LockHolder, directory_lock, lock_holder
+from heedful.storage.locks import HEARTBEAT, LOCK, LockHolder, directory_lock, lock_holder
 from tests.faults.small import TEXTS, finish, in_child
 
 
@@ -21,7 +21,7 @@ def test_the_second_is_told_who_holds_it(tmp_path):
         assert who.pid == os.getpid()
         with pytest.raises(RunError, match=rf"in use by process {os.getpid()} on .* since .* UTC"):
             finish(TEXTS, tmp_path / "run")
-        assert [p.name for p in (tmp_path / "run").iterdir()] == [LOCK]
+        assert {p.name for p in (tmp_path / "run").iterdir()} == {LOCK, HEARTBEAT}
     assert lock_holder(tmp_path / "run") is None
     assert list((tmp_path / "run").iterdir()) == []
 

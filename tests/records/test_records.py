@@ -25,6 +25,7 @@ from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.grid import Axis, grid_of
 from heedful.sweeps.result import SweepResult, SweepStudy
 from heedful.sweeps.sweep import run_sweep
+from tests.conftest import vouch
 from tests.reports.audit_example import audit_example
 from tests.reports.test_followed_page import NAME, TEXTS, follow
 from tests.sweeps.tiny import FakeBackend, tiny_grid
@@ -212,6 +213,8 @@ def _furnish_audits(root):
         "not-ours-either/result.json": "{",
     }.items():
         write_text(root / name, content)
+    for name in ("whole", "cut", "changed"):
+        vouch(root / name)
 
 
 def _furnish_followed(root):
@@ -228,6 +231,8 @@ def _furnish_followed(root):
     write_text(root / "spoilt" / "following.json", "3")
     with (root / "unlabelled" / "metrics.jsonl").open("a") as file:
         file.write('[]\n3\n{"step": "x"}\n{"step": 1e999}\n{"step": 10000000000000000000000}\n{"loss": 1}\n{')
+    for name in ("unlabelled", "unsteady", "lacking", "spoilt"):
+        vouch(root / name)
 
 
 def _furnish_sweeps(root):
@@ -247,6 +252,8 @@ def _furnish_sweeps(root):
     plain = swept.to_dict()
     plain["studies"][0]["place"].append("elsewhere")
     write_json(root / "displaced" / "result.json", plain)
+    for name in ("damaged", "displaced"):
+        vouch(root / name)
 
 
 STATES = {
@@ -268,7 +275,11 @@ STATES = {
     "sweeps/displaced": ("sweep", "damaged", "displaced/result.json: studies/a has 2 places on 1 axes"),
     "begun": ("study", "broken off", "no model was begun"),
     "killed-at-last": ("study", "broken off", "no model was begun"),
-    "results/snell2021/quick/figure4.json": ("paper", "damaged", "figure4.json: no such file"),
+    "results/snell2021/quick/figure4.json": (
+        "paper",
+        "damaged",
+        "figure4.json: damaged (it cannot be read: a symbolic link, not a file)",
+    ),
 }
 
 

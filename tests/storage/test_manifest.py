@@ -81,7 +81,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
     refuse_other(tmp_path / "new", "study", "config.toml")
     refuse_other(tmp_path, "study", "config.toml")
     (tmp_path / "lock.json").touch()
-    (tmp_path / ".manifest.json.abc.part").touch()
+    (tmp_path / ".manifest.json.abc.heedful.part").touch()
     refuse_other(tmp_path, "study", "config.toml")
     (tmp_path / "thing").touch()
     with pytest.raises(RunError, match="is not empty and not a study of heedful; choose another --out"):

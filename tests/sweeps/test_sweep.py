@@ -106,14 +106,24 @@ def test_a_damaged_result_is_not_trusted(sweep, tmp_path):
     assert not result.failed
 
 
-def test_what_is_damaged_in_a_broken_off_study_is_set_aside_by_the_driver(sweep, tmp_path, smoke_run):
-    sweep(dict.fromkeys(NAMES, 9), retries=0)
+def test_what_is_damaged_in_a_study_is_set_aside_by_the_driver(sweep, tmp_path):
+    sweep()
+    harmed = tmp_path / "out" / "studies" / NAMES[0] / "result.json"
+    harmed.write_bytes(b"")
+    _, _, events = sweep({NAMES[0]: 9}, retries=0)
+    notices = [event["notice"] for event in events if "notice" in event]
+    assert notices == [f"{harmed} was damaged (it is empty): set aside as result.json.damaged-1, and computed again"]
+
+
+def test_a_study_with_other_settings_is_left_alone(sweep, tmp_path, smoke_run):
+    """A folder that somebody copied into the sweep is refused before anything in it is set aside."""
+    sweep({NAMES[0]: 9}, retries=0)
     study = shutil.copytree(smoke_run, tmp_path / "out" / "studies" / NAMES[0])
     harmed = study / "models" / "standard-0" / "metrics.jsonl"
     harmed.write_bytes(b"")
     _, _, events = sweep({NAMES[0]: 9}, retries=0)
-    notices = [event["notice"] for event in events if "notice" in event]
-    assert notices == [f"{harmed} was damaged (it is empty): set aside as metrics.jsonl.damaged-1, and computed again"]
+    assert not [event for event in events if "notice" in event]
+    assert harmed.read_bytes() == b""
 
 
 def test_what_was_on_its_way_home_to_a_killed_driver_is_cleared_and_nothing_else(sweep, tmp_path):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from safetensors.torch import load_file
 
 from heedful.attribution.interface import Passage, Query, Subject
 from heedful.attribution.modules import OpenNetwork, WordReader, classifier_network, translator_network
@@ -28,7 +27,7 @@ from heedful.errors import ConfigError, DataError, RunError
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import valid_path
 from heedful.studies.run_directory import ModelSpec, RunDirectory
-from heedful.studies.token_table import load_model
+from heedful.studies.token_table import load_model, load_weights
 
 SplitName = Literal["train", "validation", "test"]
 Data = Corpus | ParallelCorpus | Path
@@ -261,8 +260,9 @@ def open_translator_run(
     weights = run.model(ModelSpec("standard", seed)).checkpoint_folder(config.train.steps) / "model.safetensors"
     if not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished, or has no model of seed {seed}")
+    run.model(ModelSpec("standard", seed)).verified(weights)
     model = Translator(config.translator, len(tokeniser))
-    model.load_state_dict(load_file(weights))
+    load_weights(model, weights)
     pairs, reader = run.pairs("validation"), PieceReader(tokeniser)
     links = None if pairs.alignments is None else dict(enumerate(pairs.alignments))
     return translator_network(model.eval()), reader, pair_passages(pairs, reader), links

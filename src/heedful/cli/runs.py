@@ -159,6 +159,7 @@ def query(
     from heedful import api
     from heedful.records.query import schema
     from heedful.reports.terminal import print_answer
+    from heedful.storage.atomic_files import printable
     from heedful.storage.tables import csv_text, json_text
 
     if output_format == "parquet" and out is None:
@@ -174,3 +175,7 @@ def query(
         typer.echo(text(answer.to_arrow()), nl=False)
     else:
         print_answer(answer)
+    for note in answer.notes[:SHOWN]:
+        typer.echo(f"note: {printable(note)}", err=True)
+    if len(answer.notes) > SHOWN:
+        typer.echo(f"note: {len(answer.notes) - SHOWN:,} more such notes", err=True)

@@ -18,11 +18,12 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
 from heedful.execution.pool import Job, OnEvent, Shared, StoppedError, WorkerDiedError, call
+from heedful.storage.run_files import OWN_NAMES, member_name, open_regular, refuse_irregular
 
 PIECE = 8_000_000  # bytes sent at a time
 INCOMING = ".incoming-heedful"
@@ -40,7 +41,7 @@ def pieces(folder: Path) -> Iterator[tuple[str, bytes]]:
         if path.is_symlink() or not path.is_file() or path.name.startswith("."):
             continue
         name = path.relative_to(folder).as_posix()
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield name, file.read(PIECE)
             while piece := file.read(PIECE):
                 yield name, piece
@@ -84,22 +85,30 @@ class Arrival(AbstractContextManager["Arrival"]):
 
     def add(self, name: str, piece: bytes) -> None:
         """Append a piece to a file; a name that would leave the folder is refused."""
-        path = self._files().joinpath(*_inside(name))
+        path = self._files() / member_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(piece)
 
     def settle(self) -> None:
-        """Replace what was in the folder by what arrived; damaged files that were set aside there stay."""
+        """Replace a run's files in the folder by those that arrived.
+
+        Files that are not a run's own stay, as do damaged ones that were set aside. A folder that is a link is refused.
+        """
         new = self._files()
         self._home.parent.mkdir(parents=True, exist_ok=True)
+        if self._home.is_symlink():
+            raise RunError(f"{self._home} is a symbolic link; no link of a run is followed: remove it")
         if self._home.exists():
+            refuse_irregular(self._home)
             old = new.parent / "old"
             os.replace(self._home, old)
-            for aside in old.rglob("*.damaged-*"):
-                kept = new / aside.relative_to(old)
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(aside, kept)
+            others = [path for path in old.iterdir() if path.name not in OWN_NAMES]
+            for kept in (*others, *old.rglob("*.damaged-*")):
+                place = new / kept.relative_to(old)
+                if os.path.lexists(kept) and not os.path.lexists(place):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(kept, place)
         os.replace(new, self._home)
 
     def _files(self) -> Path:
@@ -107,20 +116,6 @@ class Arrival(AbstractContextManager["Arrival"]):
             self._scratch = Path(tempfile.mkdtemp(dir=incoming_folder(self._store)))
             (self._scratch / "new").mkdir()
         return self._scratch / "new"
-
-
-def _inside(name: str) -> tuple[str, ...]:
-    """The parts of a relative name that stays within its folder.
-
-    >>> _inside("../a")
-    Traceback (most recent call last):
-      ...
-    heedful.errors.RunError: '../a' is not the name of a file within a run
-    """
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-        raise RunError(f"{name!r} is not the name of a file within a run")
-    return parts
 
 
 MAX_TASKS = 256  # handed to the cluster at a time, where no other number is given

@@ -1,9 +1,11 @@
 """Result and run directory of a followed training: agreements, entropy and accuracy by step, and a verdict."""
 
+import atexit
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,8 +16,10 @@ from heedful.metrics.agreement import agreement, random_agreement, shuffled_agre
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.statistics import Estimate, bootstrap_mean
 from heedful.storage.atomic_files import valid_path, without_nan
-from heedful.storage.manifest import RESULT, Manifest, RunClock, refuse_other
+from heedful.storage.locks import directory_lock
+from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunClock, refuse_other, verified_result
 from heedful.storage.serialization import Stored, digest, frame
+from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
 from heedful.studies.run_directory import ModelDirectory
 from heedful.tracing.store import Snapshot, Trace, write_step
@@ -228,10 +232,15 @@ def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
 class FollowedDirectory:
     """The run directory of a followed training.
 
+    It is locked from `claim` to `close`, or to the end of the process. Within one process, whoever claims it last has
+    it: a training that was interrupted in a notebook is begun again there.
+
     >>> import tempfile
     >>> FollowedDirectory(tempfile.mkdtemp()).is_begun()
     False
     """
+
+    _locks: ClassVar[dict[Path, ExitStack]] = {}  # held by this process, by folder
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
@@ -249,30 +258,45 @@ class FollowedDirectory:
 
     def probe(self) -> ProbeTexts:
         """The texts that the training is followed on."""
+        record = StepRecord(self.root / MANIFEST)
+        if record.is_done() and self._probe_path.name in record.files():
+            record.verified(self._probe_path.name)
         return ProbeTexts.load(self._probe_path)
 
     def result(self) -> FollowedTraining:
-        """The result of the steps recorded so far."""
+        """The result of the steps recorded so far, as it was written."""
         if not valid_path(self.result_path).exists():
             raise RunError(f"{self.root}: no step of this training has been recorded yet")
-        return FollowedTraining.load(self.result_path)
+        return FollowedTraining.load(verified_result(self.root))
 
     def trace(self) -> Trace:
-        """α, β and Δ at the recorded steps."""
-        return self.folder.trace()
+        """α, β and Δ at the recorded steps; the manifest has the checksums of the files."""
+        folder = self.folder.trace_folder()
+        names = {Path(name): checksum for name, checksum in self.manifest().files.items()}
+        return Trace(folder, {name.name: sum for name, sum in names.items() if name.parent.name == folder.name})
 
     def claim(self, probe: ProbeTexts) -> None:
-        """Reserve the folder for this training; an error if it holds something else."""
+        """Lock the folder for this training; an error if another process has it, or it holds something else."""
         refuse_other(self.root, "followed", self._probe_path.name, "choose another folder")
-        if self.is_begun() and digest(self.probe()) != digest(probe):
-            raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
-        self._clock = RunClock("followed")
-        self._clock.begin(self.root)
-        if not self.is_begun():
-            probe.save(self._probe_path)
+        self._lock()
+        try:
+            if self.is_begun() and digest(self.probe()) != digest(probe):
+                raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
+            self._clock = RunClock("followed")
+            self._clock.begin(self.root)
+            if not self.is_begun():
+                probe.save(self._probe_path)
+        except BaseException:
+            self._unlock()
+            raise
 
     def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
-        """Store a step and update the result; later steps are removed, since training resumed before them."""
+        """Store a step and update the result; later steps are removed, since training resumed before them.
+
+        The run counts as finished only after `close`.
+        """
+        if self._key not in self._locks:  # another recorder had it meanwhile, or it was closed
+            self.claim(self.probe())
         probe = self.probe()
         earlier = [] if not self.result_path.exists() else [s for s in self.result().steps if s.step < step]
         kept = {s.step for s in earlier}
@@ -280,7 +304,7 @@ class FollowedDirectory:
             if path.stem.isdecimal() and int(path.stem) not in kept:
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
-        trace = self.trace()
+        trace = Trace(self.folder.trace_folder())
         measured = _measure(trace, step, special, labelled=bool(probe.right))
         result = FollowedTraining(
             name=probe.name,
@@ -291,8 +315,40 @@ class FollowedDirectory:
         )
         metrics = [{"step": s.step, "accuracy": s.accuracy, "loss": s.loss} for s in result.steps]
         self.folder.save_metrics([without_nan(line) for line in metrics])
-        (self._clock or RunClock("followed")).finish(self.root, result)
+        self._timed().keep(self.root, result, self._files(result))
         return result
+
+    def close(self) -> FollowedTraining:
+        """Complete the manifest, release the folder and return the result; once closed, nothing more is written."""
+        result = self.result()
+        if self._key in self._locks:
+            self._timed().finish(self.root, result, self._files(result))
+            self._unlock()
+        return result
+
+    def _files(self, result: FollowedTraining) -> list[str]:
+        traces = [f"{self.folder.trace_folder().name}/{step.step}.parquet" for step in result.steps]
+        return [self._probe_path.name, "metrics.jsonl", *traces]
+
+    def _timed(self) -> RunClock:
+        self._clock = self._clock or RunClock("followed")
+        return self._clock
+
+    @property
+    def _key(self) -> Path:
+        return self.root.absolute()
+
+    def _lock(self) -> None:
+        self._unlock()
+        stack = ExitStack()
+        stack.enter_context(directory_lock(self.root))
+        self._locks[self._key] = stack
+        atexit.register(stack.close)
+
+    def _unlock(self) -> None:
+        if (stack := self._locks.pop(self._key, None)) is not None:
+            atexit.unregister(stack.close)
+            stack.close()
 
 
 def _measure(trace: Trace, step: int, special: float, *, labelled: bool) -> FollowedStep:

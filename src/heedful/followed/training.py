@@ -112,10 +112,13 @@ class Recorder:
             self._record(model, step)
 
     def close(self, model: Any, step: int) -> FollowedTraining:
-        """Record the last step in any case, and return the result of the training."""
+        """Record the last step in any case, complete the run and return the result of the training.
+
+        Until then the run is listed as running, and its folder is locked.
+        """
         if self._last != step:
             self._record(model, step)
-        return self.run.result()
+        return self.run.close()
 
     def _record(self, model: Any, step: int) -> None:
         self._last = step

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,8 @@ from heedful.followed.result import FollowedDirectory, FollowedTraining, StepAgr
 from heedful.papers.experiment import Result
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import lock_holder
-from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind
+from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind, verified_result
+from heedful.storage.run_files import refuse_irregular
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import AgreementResult, StudyResult
@@ -56,7 +57,7 @@ class RunRecord:
 
 
 _NUMBERS = {"seeds": pa.int64(), **dict.fromkeys(("seconds", "accuracy", "agreement", "entropy"), pa.float64())}
-SCHEMA = {field.name: _NUMBERS.get(field.name, pa.string()) for field in fields(RunRecord)}
+SCHEMA = {each.name: _NUMBERS.get(each.name, pa.string()) for each in fields(RunRecord)}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class RunEntry:
     record: RunRecord
     config: StudyConfig | None = None
     result: RunResult | None = None
+    notes: list[str] = field(default_factory=list)  # on files that a query left out or could not check
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def _kind(root: Path) -> Kind | None:
 def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
     """The run in a folder; of a paper's folder, every result in it."""
     try:
+        refuse_irregular(root)
         manifest = Manifest.read(root)
         if kind == "paper":
             paths = sorted(path for path in root.glob("*.json") if path.name != MANIFEST)
@@ -121,7 +124,7 @@ def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
         if (process := lock_holder(root)) is not None:
             return [_unfinished(root, name, kind, "running", f"held by {process}")]
         if manifest.finished is None or not (root / RESULT).exists():
-            return [_unfinished(root, name, kind, "broken off", _progress(root) if kind == "study" else "")]
+            return [_unfinished(root, name, kind, "broken off", _progress(root, kind))]
         facts, config, result = _READERS[kind](root)
         known: Row = {"state": "finished", "when": manifest.finished or _last_write(root), "seconds": manifest.seconds}
         return [RunEntry(root, RunRecord(name, kind, **(known | facts)), config, result)]
@@ -159,7 +162,7 @@ def _study(root: Path) -> tuple[Row, StudyConfig, RunResult]:
 
 
 def _sweep(root: Path) -> tuple[Row, None, RunResult]:
-    result = SweepResult.load(root / RESULT)
+    result = SweepResult.load(verified_result(root))
     facts = {
         "state": "failed" if result.failed else "finished",
         "what": " × ".join(f"{axis.name} ({len(axis.values)})" for axis in result.axes) or root.name,
@@ -169,7 +172,7 @@ def _sweep(root: Path) -> tuple[Row, None, RunResult]:
 
 
 def _audit(root: Path) -> tuple[Row, None, RunResult]:
-    result = AuditResult.load(root / RESULT)
+    result = AuditResult.load(verified_result(root))
     entropies = (s.estimate.value for s in result.scores if (s.quantity, s.of) == ("entropy", result.headline))
     facts = {
         "what": " on ".join(part for part in (result.model, result.data) if part) or root.name,
@@ -214,7 +217,12 @@ _Reader = Callable[[Path], tuple[Row, StudyConfig | None, RunResult]]
 _READERS: dict[Kind, _Reader] = {"study": _study, "sweep": _sweep, "audit": _audit, "followed": _followed}
 
 
-def _progress(root: Path) -> str:
+def _progress(root: Path, kind: Kind) -> str:
+    """How far a run came that was broken off."""
+    if kind == "followed" and (root / RESULT).exists():
+        return f"recorded up to step {FollowedDirectory(root).result().steps[-1].step:,}, and not closed"
+    if kind != "study":
+        return ""
     models = root / "models"
     begun = [path for path in models.iterdir() if path.is_dir()] if models.is_dir() else []
     done = sum((path / "done.json").exists() for path in begun)
@@ -227,5 +235,5 @@ def _last_write(root: Path) -> str:
     times = []
     for place in places:
         with suppress(OSError):
-            times.append(place.stat().st_mtime)
+            times.append(place.lstat().st_mtime)
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(times))) if times else ""

@@ -14,16 +14,21 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from heedful.audits.result import AuditResult, score_row
-from heedful.errors import ConfigError, HeedfulError
+from heedful.errors import ConfigError, DamagedError, HeedfulError
 from heedful.followed.result import FollowedTraining
 from heedful.papers.experiment import Result
 from heedful.records.index import SCHEMA as RUNS
 from heedful.records.index import Row, RunEntry, find_runs
-from heedful.storage.atomic_files import without_nan
+from heedful.storage.atomic_files import reason, without_nan
+from heedful.storage.manifest import MANIFEST
+from heedful.storage.run_files import read_bounded
 from heedful.storage.serialization import content
+from heedful.storage.step_cache import StepRecord
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult, agreement_row
+from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SweepResult
+from heedful.tracing.store import regular_parquet
 
 _TEXT, _WHOLE, _SMALL, _REAL, _ROW = pa.string(), pa.int64(), pa.int32(), pa.float64(), pa.list_(pa.float32())
 _METRICS = ("accuracy", "loss", "train_loss", "bleu")
@@ -71,12 +76,14 @@ def _models(entry: RunEntry) -> Iterator[Row]:
 
 
 def _metrics(entry: RunEntry) -> Iterator[Row]:
-    """Every line of every metrics.jsonl, of unfinished models too; unreadable lines are left out."""
-    for model, folder in _models_on_disk(entry):
-        with suppress(OSError, UnicodeDecodeError):
-            for text in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+    """Every line of every metrics.jsonl, of unfinished models too; what is damaged or unreadable is left out."""
+    for model, files in _models_on_disk(entry):
+        for path in files.verified("metrics.jsonl"):
+            for number, text in enumerate(read_bounded(path).decode("utf-8", "replace").splitlines(), start=1):
                 if (line := _metric(text)) is not None:
                     yield {**model, **line}
+                else:
+                    entry.notes.append(f"{path}:{number}: not a line of metrics")
 
 
 def _metric(text: str) -> Row | None:
@@ -123,24 +130,60 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value
 
 
-def _models_on_disk(entry: RunEntry) -> Iterator[tuple[Row, Path]]:
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of one model on disk, and the record with their checksums; None for a model that still trains."""
+
+    folder: Path
+    record: StepRecord | None
+    notes: list[str]
+
+    def verified(self, pattern: str) -> Iterator[Path]:
+        """The files whose checksums are right; the others are left out, with a note.
+
+        A model that is not trained yet has no checksums; its files are used as they are.
+        """
+        for path in sorted(self.folder.glob(pattern)):
+            try:
+                if self.record is not None:
+                    self.record.verified(path.relative_to(self.folder).as_posix())
+                yield path
+            except DamagedError as error:
+                self.notes.append(str(error))
+
+
+def _models_on_disk(entry: RunEntry) -> Iterator[tuple[Row, ModelFiles]]:
+    """The models of a run; of one that is damaged, none."""
+    if entry.record.state == "damaged":
+        return
     if entry.record.kind == "followed":
-        yield {"model": "model", "kind": "followed", "seed": None}, entry.root
+        files = ModelFiles(entry.root, StepRecord(entry.root / MANIFEST), entry.notes)
+        yield {"model": "model", "kind": "followed", "seed": None}, files
     elif entry.record.kind == "study":
+        run = RunDirectory(entry.root)
         for folder in sorted((entry.root / "models").glob("*")):
             kind, _, seed = folder.name.rpartition("-")
-            if folder.is_dir() and seed.isdecimal():
-                yield {"model": folder.name, "kind": kind, "seed": int(seed)}, folder
+            if not folder.is_dir() or not seed.isdecimal():
+                continue
+            model = run.model(folder.name)
+            try:
+                record = model.done if model.is_done() and model.summary() else None
+            except HeedfulError as error:
+                entry.notes.append(str(error))
+                continue
+            if record is None:
+                entry.notes.append(f"{folder}: not trained to its end; its files have no checksums yet")
+            yield {"model": folder.name, "kind": kind, "seed": int(seed)}, ModelFiles(folder, record, entry.notes)
 
 
 def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
-    """All traces as one table, whose first columns name the run and model; unreadable files are left out."""
+    """All traces as one table, whose first columns name the run and model; damaged files are left out."""
     reader, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
     fragments = []
     for entry in entries:
-        for model, folder in _models_on_disk(entry):
+        for model, files in _models_on_disk(entry):
             for split, name in (("validation", "trace"), ("train", "trace-train")):
-                for path in sorted((folder / name).glob("*.parquet")):
+                for path in files.verified(f"{name}/*.parquet"):
                     if not path.stem.isdecimal():
                         continue
                     here = (
@@ -150,9 +193,12 @@ def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
                         & (ds.field("step") == int(path.stem))
                     )
                     fragment = reader.make_fragment(str(path.resolve()), local, partition_expression=here)
-                    with suppress(pa.ArrowException, OSError):
+                    try:
+                        regular_parquet(path)
                         fragment.ensure_complete_metadata()
                         fragments.append(fragment)
+                    except (pa.ArrowException, OSError) as error:
+                        entry.notes.append(f"{path}: cannot be read: {reason(error)}")
     return ds.FileSystemDataset(fragments, schema, reader, local)
 
 
@@ -252,10 +298,11 @@ class QueryError(HeedfulError):
 
 @dataclass(frozen=True)
 class Answer(Tabular):
-    """The result of a query."""
+    """The result of a query. notes: runs and files that were left out or unchecked."""
 
     sql: str
     table: pa.Table
+    notes: tuple[str, ...] = ()
 
     def to_arrow(self) -> pa.Table:
         """The rows and columns."""
@@ -264,7 +311,7 @@ class Answer(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Plain values: the query, the columns, the rows."""
         rows = without_nan(self.to_rows())
-        return {"sql": self.sql, "columns": self.table.column_names, "rows": rows}
+        return {"sql": self.sql, "columns": self.table.column_names, "rows": rows, "notes": list(self.notes)}
 
     def save(self, path: Path | str) -> None:
         """Write the rows to a .parquet, .csv or .json file."""
@@ -287,7 +334,15 @@ def ask(sql: str, folder: Path | str) -> Answer:
             table = connection.sql(sql).to_arrow_table()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise _in_words(error) from None
-    return Answer(sql, table)
+    return Answer(sql, table, tuple(_said(entries)) if queried - {"runs"} else ())
+
+
+def _said(entries: Sequence[RunEntry]) -> Iterator[str]:
+    """What the tables besides `runs` lack: damaged runs, and damaged files of the others."""
+    for entry in entries:
+        if entry.record.state == "damaged":
+            yield f"{entry.record.run}: {entry.record.said}"
+        yield from dict.fromkeys(entry.notes)
 
 
 def schema() -> Answer:

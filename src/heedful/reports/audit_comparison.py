@@ -22,6 +22,7 @@ from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, Pict
 from heedful.reports.comparison import RunSummary, comparison_names, comparison_words
 from heedful.reports.html import assets, fill, quantity_name, with_ends
 from heedful.storage.atomic_files import without_nan
+from heedful.storage.manifest import verified_result
 
 _ORDERS = ("comprehensiveness", "sufficiency", "token f1", "auprc")
 _LETTERS = 18  # of a name that fit before a picture's scale
@@ -44,7 +45,7 @@ class ComparedAudit:
 def open_audits(runs: Sequence[Path]) -> list[ComparedAudit]:
     """The audits in those folders."""
     return [
-        ComparedAudit(name, AuditResult.load(root / "result.json"), command_of(root))
+        ComparedAudit(name, AuditResult.load(verified_result(root)), command_of(root))
         for name, root in zip(comparison_names(runs), runs, strict=True)
     ]
 

@@ -147,7 +147,7 @@ def open_studies(runs: Sequence[Path]) -> list[ComparedStudy]:
         run.config()
         if not run.result_path.exists():
             raise RunError(f"{root}: the study is not finished (it has no result.json)")
-        studies.append(ComparedStudy(name, run, StudyResult.load(run.result_path)))
+        studies.append(ComparedStudy(name, run, run.result()))
     if len(tasks := {study.result.task for study in studies}) > 1:
         each = ", ".join(f"{study.name} is of {study.result.task}" for study in studies)
         raise RunError(f"studies of {' and '.join(sorted(tasks))} have no agreement in common to compare: {each}")

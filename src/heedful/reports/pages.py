@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from heedful.errors import RunError
 from heedful.storage.atomic_files import write_text
-from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, run_kind
+from heedful.storage.manifest import KIND_NAMES, Manifest, run_kind, verified_result
 
 if TYPE_CHECKING:
     from heedful.papers.claims import LedgerEntry
@@ -36,12 +36,12 @@ def write_page(runs: Sequence[Path], *, out: Path | None = None, results: Path =
         from heedful.audits.result import AuditResult
         from heedful.reports.audit_page import command_of, write_audit_page
 
-        return write_audit_page(AuditResult.load(run / RESULT), target, command_of(run))
+        return write_audit_page(AuditResult.load(verified_result(run)), target, command_of(run))
     if kind == "sweep":
         from heedful.reports.sweep_page import write_sweep_page
         from heedful.sweeps.result import SweepResult
 
-        return write_sweep_page(SweepResult.load(run / RESULT), run, target)
+        return write_sweep_page(SweepResult.load(verified_result(run)), run, target)
     return _write_paper_of(run, target, results) if kind == "paper" else write_report(run, out=target)
 
 

@@ -4,16 +4,19 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError, DataError, DiskFullError, HeedfulError, RunError
+from heedful.storage.run_files import MAX_BYTES, open_regular, read_bounded
 
-TEMPORARY = ".part"
+TEMPORARY = ".heedful.part"  # how the names of temporary files end; nothing else of that name is ever removed
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _REMEDY = "the command that made it sets it aside and computes it again"
 _HEAD = "# sha256 "
@@ -68,7 +71,16 @@ def reason(error: BaseException) -> str:
     >>> reason(ValueError("bad\\nnews"))
     'bad news'
     """
-    return "".join(character if character.isprintable() else " " for character in str(error))[:200]
+    return printable(str(error))[:200]
+
+
+def printable(text: str) -> str:
+    """A text with a space for every character that a terminal would not show, such as an escape.
+
+    >>> printable("a\x1b[31mb")
+    'a [31mb'
+    """
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, size: int | None = None) -> str:
@@ -84,13 +96,14 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
     ('whole', ['a.txt'])
     """
     temporary = None
+    _check_guards(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = create_temporary(path)
+        mode = temporary.stat().st_mode
         write(temporary)
-        os.chmod(temporary, 0o644)
+        if temporary.stat().st_mode != mode:  # safetensors puts a file of its own there
+            temporary.chmod(stat.S_IMODE(mode))
         written = sha256(temporary)
         os.replace(temporary, path)
         return written
@@ -106,6 +119,40 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, size: int |
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+_guards: dict[Path, list[Callable[[], None]]] = {}
+
+
+@contextmanager
+def guard_writes(folder: Path, check: Callable[[], None]) -> Iterator[None]:
+    """Call `check` before every atomic write below a folder; it raises an error where nothing may be written."""
+    guards = _guards.setdefault(folder.absolute(), [])
+    guards.append(check)
+    try:
+        yield
+    finally:
+        guards.remove(check)
+        if not guards:
+            _guards.pop(folder.absolute(), None)
+
+
+def _check_guards(path: Path) -> None:
+    if _guards:
+        for folder in path.absolute().parents:
+            for check in _guards.get(folder, ()):
+                check()
+
+
+def create_temporary(path: Path) -> Path:
+    """Create an empty temporary file beside a path, with the permissions that the user's umask leaves."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+        try:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except FileExistsError:
+            continue
+        return temporary
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -137,7 +184,8 @@ def _bytes(count: int) -> str:
 def remove_temporary_files(folder: Path) -> None:
     """Remove temporary files that killed processes left; call it only while holding the folder's lock."""
     for path in folder.rglob(f".*{TEMPORARY}"):
-        path.unlink(missing_ok=True)
+        if path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> str:
@@ -156,25 +204,23 @@ def json_text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, with the file named in every error."""
-    content = read_any_json(path)
+def read_json(path: Path, limit: int = MAX_BYTES) -> dict[str, Any]:
+    """Read a JSON object of at most `limit` bytes, with the file named in every error."""
+    content = read_any_json(path, limit)
     if not isinstance(content, dict):
         raise DamagedError(path, "not a JSON object")
     return content
 
 
-def read_any_json(path: Path) -> Any:
-    """Read any JSON value, with the file named in every error; pipes and devices are refused.
+def read_any_json(path: Path, limit: int = MAX_BYTES) -> Any:
+    """Read any JSON value, with the file named in every error; links, pipes and devices are refused.
 
     >>> read_any_json(Path("/dev/zero"))
     Traceback (most recent call last):
-    heedful.errors.DamagedError: /dev/zero: damaged (it is not a file)...
+    heedful.errors.DamagedError: /dev/zero: damaged (it cannot be read: a device, not a file)...
     """
     try:
-        if valid_path(path).exists() and not path.is_file():
-            raise DamagedError(path, "it is not a file")
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_bounded(valid_path(path), limit).decode("utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: no such file") from None
     except OSError as error:
@@ -183,9 +229,9 @@ def read_any_json(path: Path) -> Any:
         raise DamagedError(Path(str(path)[:300]), f"not JSON: {str(error)[:200]}") from None
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+def sha256(path: Path, *, follow: bool = True) -> str:
+    """SHA-256 of a regular file's bytes. follow: whether the path may be a symbolic link."""
+    with open_regular(path, follow=follow) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -223,7 +269,7 @@ def checksum(content: Any) -> str:
 def verify_checksum(path: Path, expected: str) -> None:
     """Raise `DamagedError` where a file is missing or has another SHA-256 than expected."""
     try:
-        actual = sha256(path)
+        actual = sha256(path, follow=False)
     except FileNotFoundError:
         raise damaged_error(path, "it is gone") from None
     except OSError as error:
@@ -258,7 +304,7 @@ def quarantine_path(path: Path) -> Path:
     'a.json.damaged-1'
     """
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while os.path.lexists(aside := path.with_name(f"{path.name}.damaged-{number}")):
         number += 1
     return aside
 
@@ -279,7 +325,10 @@ def verify_checksummed_text(path: Path) -> None:
       ...
     heedful.errors.DamagedError: ...a.toml: damaged (its checksum is another); ...
     """
-    content = path.read_bytes()
+    try:
+        content = read_bounded(path)
+    except OSError as error:
+        raise damaged_error(path, f"it cannot be read: {error.strerror}") from None
     head, _, rest = content.partition(b"\n")
     if not content.strip():
         raise damaged_error(path, "it is empty")

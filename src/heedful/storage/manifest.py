@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
@@ -28,7 +28,8 @@ from heedful.storage.atomic_files import (
     without_nan,
     write_text,
 )
-from heedful.storage.locks import LOCK
+from heedful.storage.locks import HEARTBEAT, LOCK
+from heedful.storage.run_files import read_bounded, refuse_irregular
 from heedful.storage.serialization import Stored, from_mapping
 from heedful.storage.step_cache import StepRecord
 
@@ -123,21 +124,53 @@ class RunClock:
         quarantine(folder / MANIFEST)
         self.manifest.write(folder)
 
-    def finish(self, folder: Path, result: Stored, **details: Any) -> None:
-        """Write the result, then the manifest that vouches for it; at no instant does one vouch for another result."""
-        path, text = folder / RESULT, json_text(result.to_dict())
-        if not (path.exists() and path.read_bytes() == text.encode()):
-            self.manifest.write(folder)
-            write_text(path, text)
+    def finish(self, folder: Path, result: Stored, files: Iterable[str] = (), **details: Any) -> None:
+        """Write the result, then the manifest that vouches for it; at no instant does one vouch for another result.
+
+        files: names of other files of the run that the manifest vouches for. A manifest that vouches for the same files
+        already stays as it is, unless damaged files were set aside.
+        """
+        checksums = self._write_result(folder, result, files)
+        with suppress(RunError):
+            known = Manifest.read(folder)
+            if known.finished is not None and known.files == checksums and not details.get("set_aside"):
+                return
         finished = replace(
             self.manifest,
-            finished=utc_now(),
+            finished=max(utc_now(), self.manifest.started or ""),  # the machine's clock may have been set back
             seconds=round(time.monotonic() - self._wall, 1),
             cpu_seconds=round(time.process_time() - self._cpu, 1),
             details=without_nan(details),
-            files={RESULT: sha256(path)},
+            files=checksums,
         )
         finished.write(folder)
+
+    def keep(self, folder: Path, result: Stored, files: Iterable[str] = (), **details: Any) -> None:
+        """Write the result of a run that goes on, and a manifest that vouches for it and does not call it finished."""
+        checksums = self._write_result(folder, result, files)
+        replace(self.manifest, finished=None, details=without_nan(details), files=checksums).write(folder)
+
+    def _write_result(self, folder: Path, result: Stored, files: Iterable[str]) -> dict[str, str]:
+        path, text = folder / RESULT, json_text(result.to_dict())
+        if not (path.is_file() and read_bounded(path) == text.encode()):
+            replace(self.manifest, finished=None, files={}).write(folder)
+            write_text(path, text)
+        return {name: sha256(folder / name, follow=False) for name in (RESULT, *files)}
+
+
+def verified_result(folder: Path, unfinished: str = "the same command finishes it") -> Path:
+    """The path of a run's `result.json`, once the manifest is known to vouch for it.
+
+    unfinished: what to do where there is no result yet.
+    """
+    refuse_irregular(folder)
+    path = folder / RESULT
+    if not valid_path(path).exists():
+        raise RunError(f"{folder}: not finished (it has no {RESULT}); {unfinished}")
+    record = StepRecord(folder / MANIFEST)
+    if RESULT not in record.files():
+        raise damaged_error(path, f"{MANIFEST} does not vouch for it")
+    return record.verified(RESULT)
 
 
 def run_kind(folder: Path) -> RunKind:
@@ -166,7 +199,7 @@ def refuse_other(folder: Path, kind: RunKind, first: str, remedy: str = "choose 
         other = run_kind(folder)
     except HeedfulError:
         ours = valid_path(folder / first).exists() or all(
-            path.name == LOCK or (path.name.startswith(".") and path.name.endswith(TEMPORARY))
+            path.name in (LOCK, HEARTBEAT) or (path.name.startswith(".") and path.name.endswith(TEMPORARY))
             for path in folder.iterdir()
         )
         if not ours:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import DamagedError
+from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import (
     damaged_error,
     quarantine,
@@ -20,6 +20,7 @@ from heedful.storage.atomic_files import (
     write_atomically,
     write_checksummed_json,
 )
+from heedful.storage.run_files import member, member_name
 
 Notify = Callable[[str], None]  # is told of each damaged file, in a sentence
 
@@ -125,19 +126,23 @@ class StepRecord:
         return self._content
 
     def files(self) -> dict[str, str]:
-        """The checksums of the step's files by name."""
-        files: dict[str, str] = self.load().get("files", {})
-        return files
+        """The checksums of the step's files by name; a record with a name that leaves its folder is damaged."""
+        files = self.load().get("files", {})
+        if not isinstance(files, dict):
+            raise damaged_error(self.path, "its list of files is not one")
+        try:
+            return {member_name(name).as_posix(): str(checksum) for name, checksum in files.items()}
+        except RunError as error:
+            raise damaged_error(self.path, str(error)) from None
 
     def verified(self, name: str) -> Path:
         """The path of one of the step's files, once its checksum is known to be right."""
-        path = self.root / name
         if name not in self._verified:
             if name not in self.files():
-                raise DamagedError(path, f"{self.path.name} does not list it")
-            verify_checksum(path, self.files()[name])
+                raise DamagedError(self.root / name, f"{self.path.name} does not list it")
+            verify_checksum(member(self.root, name), self.files()[name])
             self._verified.add(name)
-        return path
+        return self.root / name
 
     def damages(self) -> Iterator[Damage]:
         """The record or its files where they are not as they were written; none where the step is not finished."""
@@ -152,7 +157,7 @@ class StepRecord:
             try:
                 self.verified(name)
             except DamagedError as error:
-                yield Damage(self.root / name, error.why)
+                yield Damage(Path(str(error.path)), error.why)  # of a link, the link itself
 
     def repair(self, notify: Notify) -> bool:
         """Whether the step is finished and undamaged; what is damaged is set aside, and the step no longer counts."""

@@ -14,7 +14,7 @@ listed in the records checksums.json, done.json and manifest.json.
 """
 
 import json
-import shutil
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,8 +29,10 @@ from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.storage.atomic_files import (
+    damaged_error,
     quarantine_path,
     read_json,
+    remove_temporary_files,
     sha256,
     valid_path,
     verify_checksummed_text,
@@ -39,7 +41,8 @@ from heedful.storage.atomic_files import (
     write_json,
     write_text,
 )
-from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other
+from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other, verified_result
+from heedful.storage.run_files import read_bounded, refuse_irregular
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
 from heedful.studies.result import StudyResult
@@ -47,6 +50,7 @@ from heedful.tracing.store import Snapshot, Trace, write_step
 
 E = TypeVar("E", EncodedSplit, EncodedPairs)
 STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint that training resumes from
+_MAX_WORDS = 1 << 30  # bytes of the file of validation words
 Recorded = Literal["validation", "train"]  # the split whose texts are recorded during training
 
 
@@ -54,11 +58,13 @@ class ModelDirectory:
     """One model of a run: its metrics, its trace, its weights.
 
     `done` is the record of a trained model. `written` collects the checksums of its files as they are written.
+    why_foreign: says why a record is not that of this model of this study; an empty text where it is.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, why_foreign: Callable[[Mapping[str, Any]], str] = lambda record: "") -> None:
         self.root, self.done = root, StepRecord(root / "done.json")
         self.written: dict[str, str] = {}
+        self._why_foreign, self._is_own = why_foreign, False
 
     def trace_folder(self, split: Recorded = "validation") -> Path:
         """One Parquet file per recorded step; the sample of training texts has its own folder."""
@@ -67,6 +73,8 @@ class ModelDirectory:
     def trace(self, split: Recorded = "validation") -> Trace:
         """The recorded quantities."""
         folder = self.trace_folder(split)
+        if self.is_done():
+            self.summary()
         files = {Path(name): checksum for name, checksum in (self.done.files() if self.is_done() else {}).items()}
         return Trace(folder, {name.name: sum for name, sum in files.items() if name.parent.name == folder.name})
 
@@ -112,12 +120,24 @@ class ModelDirectory:
         return self.done.is_done()
 
     def summary(self) -> dict[str, Any]:
-        """The summary of the trained model."""
-        return self.done.load()
+        """The summary of the trained model; that of another model, of other settings or of other data is an error."""
+        summary = self.done.load()
+        if not self._is_own and (why := self._why_foreign(summary)):
+            raise damaged_error(self.done.path, why)
+        self._is_own = True
+        return summary
+
+    def set_aside_if_foreign(self, notify: Notify) -> None:
+        """Set the record aside if it is not that of this model of this study: the model then counts as not trained."""
+        if why := self._why_foreign(self.done.load()):
+            self.done.set_aside(Damage(self.done.path, why), notify)
 
     def verified(self, path: Path) -> Path:
         """The path of a file; of a trained model, its checksum is verified first."""
-        return self.done.verified(self._name(path)) if self.is_done() else path
+        if not self.is_done():
+            return path
+        self.summary()
+        return self.done.verified(self._name(path))
 
     def save_metrics(self, metrics: list[dict[str, Any]]) -> None:
         """One line per evaluation."""
@@ -128,10 +148,10 @@ class ModelDirectory:
         """One dictionary per evaluation."""
         path = self.verified(self.root / "metrics.jsonl")
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            return [json.loads(line) for line in read_bounded(path).decode("utf-8").splitlines()]
         except FileNotFoundError:
             raise RunError(f"{path}: no such file; the model was not trained") from None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
             raise DamagedError(path, str(error), f"delete {self.root} and run again") from None
 
     def _name(self, path: Path) -> str:
@@ -196,6 +216,7 @@ class RunDirectory:
         if self._config is None:
             if not valid_path(self.config_path).exists():
                 raise RunError(f"{self.root}: not a run of heedful (it has no config.toml)")
+            refuse_irregular(self.root)
             verify_checksummed_text(self.config_path)
             self._config = from_toml(StudyConfig, self.config_path)
         return self._config
@@ -209,13 +230,35 @@ class RunDirectory:
         self._config = None
         write_checksummed_text(self.config_path, to_toml(config))
 
-    def claim(self, config: StudyConfig) -> None:
-        """Make the directory this study's, or refuse where another study is in it."""
-        self.refuse_foreign()
-        if not self.config_path.exists():
-            self.save_config(config)
-        elif digest(self.config()) != digest(config):
+    def claim(self, config: StudyConfig, notify: Notify = lambda notice: None) -> None:
+        """Write the settings where there are none; refuse other settings, and replace a damaged config.toml.
+
+        Where config.toml is lost or damaged, the records of the run say which settings it had.
+        """
+        why, there = "it is gone", os.path.lexists(valid_path(self.config_path))
+        if there:
+            try:
+                if digest(self.config()) != digest(config):
+                    raise self.other_settings()
+                return
+            except DamagedError as error:
+                why = error.why
+            except ConfigError as error:
+                why = str(error).removeprefix(f"{self.config_path}: ")
+        known = {identity["config"] for identity in trained_identities(self)}
+        with suppress(RunError, KeyError):
+            known.add(self.data.load()["config"])
+        if known - {digest(config)}:
             raise self.other_settings()
+        if not known and (self.root / "models").exists():
+            raise RunError(
+                f"{self.config_path}: damaged ({why}), and no other file records the settings; choose another --out"
+            )
+        if there:
+            aside = quarantine_path(self.config_path)
+            write_atomically(aside, lambda path: path.write_bytes(read_bounded(self.config_path)))
+            notify(repair_notice(self.config_path, why, aside))
+        self.save_config(config)
 
     def refuse_foreign(self) -> None:
         """Refuse a folder that holds something else than a study."""
@@ -229,20 +272,32 @@ class RunDirectory:
         """The digests of settings and data, which every record of the study contains."""
         return {"config": digest(self.config()), "data": self.data_summary()["digest"]}
 
+    def why_foreign(self, record: Mapping[str, Any], name: str | None = None) -> str:
+        """Why a record belongs to other settings, other data or another model; an empty text where it does not.
+
+        name: of the model whose record it should be; None for the record of the data.
+        """
+        identity = record.get("identity") if name else record
+        if not isinstance(identity, Mapping):
+            return "it does not say which study it belongs to"
+        if name and f"{record.get('kind')}-{record.get('seed')}" != name:
+            return f"it is the record of the model {str(record.get('kind'))[:40]}-{str(record.get('seed'))[:20]}"
+        if identity.get("config") != digest(self.config()):
+            return "it belongs to a study with other settings"
+        if name and self.data.is_done() and identity.get("data") != self.data.load().get("data"):
+            return "it belongs to a study of other data"
+        return ""
+
     def manifest(self) -> Manifest:
         """The kind of the run, and when, where and with what it was made; almost empty where it was lost."""
         return Manifest.read(self.root) if self.manifest_path.exists() else Manifest("study")
 
     def result(self) -> StudyResult:
         """The measures, as they were written."""
-        if not valid_path(self.result_path).exists():
-            raise RunError(
-                f"{self.root}: the study is not finished (it has no {RESULT}); run the same command to finish it"
-            )
-        manifest = StepRecord(self.manifest_path)
-        if manifest.is_done() and manifest.files():
-            manifest.verified(RESULT)
-        return StudyResult.load(self.result_path)
+        result = StudyResult.load(verified_result(self.root))
+        if result.config_digest != digest(self.config()):
+            raise damaged_error(self.result_path, "it is the result of a study with other settings")
+        return result
 
     def records(self) -> Iterator[StepRecord]:
         """The records of all finished steps, which list every file of the study but its settings."""
@@ -290,7 +345,7 @@ class RunDirectory:
 
     def words(self) -> list[list[str]]:
         """The words of each validation text, without its two ends."""
-        texts: list[list[str]] = read_json(self.data.verified("validation_words.json"))["words"]
+        texts: list[list[str]] = read_json(self.data.verified("validation_words.json"), _MAX_WORDS)["words"]
         return texts
 
     def pairs(self, name: str) -> EncodedPairs:
@@ -313,7 +368,11 @@ class RunDirectory:
     def model(self, spec: ModelSpec | str) -> ModelDirectory:
         """The directory of one model."""
         name = spec if isinstance(spec, str) else spec.name
-        return self._models.setdefault(name, ModelDirectory(self.root / "models" / name))
+        if name not in self._models:
+            self._models[name] = ModelDirectory(
+                self.root / "models" / name, lambda record: self.why_foreign(record, name)
+            )
+        return self._models[name]
 
 
 def _is_data(path: Path) -> bool:
@@ -321,21 +380,44 @@ def _is_data(path: Path) -> bool:
 
 
 def repair_run(run: RunDirectory, config: StudyConfig, notify: Notify = lambda notice: None) -> None:
-    """Set aside every damaged file of a run; call it only while holding the run's lock."""
-    if not valid_path(run.config_path).exists():
-        return
-    _repair_config(run, config, notify)
+    """Make the directory this study's, and set aside every file that is damaged or belongs to another study or model.
+
+    A directory that holds another study is refused before anything in it is changed. Call it only while holding the
+    run's lock.
+    """
+    run.refuse_foreign()
+    run.claim(config, notify)
+    remove_temporary_files(run.root)
     for record in list(run.records()):
         record.repair(notify)
+    _set_foreign_aside(run, notify)
     for model in run.trained_models():
         model.remove_checkpoints()  # of a process that was killed before it did so itself
+
+
+def _set_foreign_aside(run: RunDirectory, notify: Notify) -> None:
+    """Set aside undamaged records of other settings, other data or another model, such as copied folders have."""
+    if run.data.is_done() and (why := run.why_foreign(run.data.load())):
+        run.data.set_aside(Damage(run.data.path, why), notify)
+    for model in run.trained_models():
+        model.set_aside_if_foreign(notify)
+    manifest = StepRecord(run.manifest_path)
+    if manifest.is_done() and RESULT in manifest.files():
+        try:
+            run.result()
+        except (DamagedError, ConfigError) as error:
+            why = error.why if isinstance(error, DamagedError) else str(error)
+            manifest.set_aside(Damage(run.result_path, why), notify)
 
 
 def is_intact(run: RunDirectory) -> bool:
     """Whether a run is finished and none of its files is damaged."""
     try:
-        run.config()
-        return RESULT in run.manifest().files and next(damages(run), None) is None
+        run.result()
+        for model in run.trained_models():
+            model.summary()
+        foreign = run.data.is_done() and run.why_foreign(run.data.load())
+        return not foreign and next(damages(run), None) is None
     except (RunError, ConfigError):
         return False
 
@@ -346,32 +428,9 @@ def damages(run: RunDirectory) -> Iterator[Damage]:
         yield from record.damages()
 
 
-def _repair_config(run: RunDirectory, config: StudyConfig, notify: Notify) -> None:
-    """Replace a damaged config.toml by the given settings, unless the records of the run name other settings."""
-    try:
-        run.config()
-        return
-    except DamagedError as error:
-        why = error.why
-    except ConfigError as error:
-        why = str(error).removeprefix(f"{run.config_path}: ")
-    known = {identity["config"] for identity in trained_identities(run)}
-    with suppress(RunError):
-        known.add(run.data.load()["config"])
-    if known - {digest(config)}:
-        raise run.other_settings()
-    if not known and (run.root / "models").exists():
-        raise RunError(
-            f"{run.config_path}: damaged ({why}), and no other file records the settings; choose another --out"
-        )
-    aside = quarantine_path(run.config_path)
-    write_atomically(aside, lambda path: shutil.copyfile(run.config_path, path))
-    run.save_config(config)
-    notify(repair_notice(run.config_path, why, aside))
-
-
 def trained_identities(run: RunDirectory) -> Iterator[dict[str, str]]:
     """The digests of settings and data in the records of the trained models."""
     for model in run.trained_models():
-        with suppress(DamagedError, KeyError):
-            yield model.summary()["identity"]
+        with suppress(DamagedError, KeyError, TypeError):
+            identity = model.done.load()["identity"]
+            yield {name: str(identity[name]) for name in ("config", "data")}

@@ -13,7 +13,6 @@ from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
 from heedful.errors import DataError, RunError
 from heedful.execution.pool import OnEvent
-from heedful.storage.atomic_files import remove_temporary_files
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import RunClock
 from heedful.storage.serialization import digest
@@ -106,10 +105,8 @@ def open_study(
         on_progress({"model": run.root.name, "notice": notice})
 
     with directory_lock(run.root) as lock:
-        remove_temporary_files(run.root)
         repair_run(run, config, notify)
         clock.begin(run.root)
-        run.claim(config)
         on_progress({"stage": "reading the data"})
         prepare_data(run, config, corpus)
         yield OpenStudy(run, config, lock, device, clock, repaired)

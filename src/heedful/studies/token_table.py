@@ -12,14 +12,17 @@ import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 
 from heedful.attribution.interface import Numbers, numbers
 from heedful.data.batching import evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.errors import ConfigError, RunError
+from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.metrics.association import association, even_tokens, token_counts, token_labels
 from heedful.models.classifier import AttentionClassifier
+from heedful.storage.atomic_files import reason
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
 FEWEST = 3  # a word with fewer occurrences is never suspicious: they could all be in one text
@@ -130,8 +133,16 @@ def load_model(run: RunDirectory, seed: int | None = None) -> AttentionClassifie
         raise RunError(f"{weights}: no such file; the run is not finished")
     folder.verified(weights)
     model = AttentionClassifier(config.model, len(run.vocabulary()), len(run.data_summary()["labels"]))
-    model.load_state_dict(load_file(weights))
+    load_weights(model, weights)
     return model.eval()
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Load a safetensors file into a model; weights that do not fit it are an error that names the file."""
+    try:
+        model.load_state_dict(load_file(path))
+    except (SafetensorError, RuntimeError, OSError) as error:
+        raise DamagedError(path, f"not the weights of this model: {reason(error)}") from None
 
 
 @torch.no_grad()
@@ -207,7 +218,7 @@ def _suspicious(counts: NDArray[np.int64], seen: WordMeans, polarity: Numbers) -
     goes_with = token_labels(counts)
     against = towards(seen.logits)[np.arange(len(counts)), goes_with] < 0
     opposed = judged & (seen.relative >= ATTENDED) & (goes_with >= 0) & against
-    for reason, which in ((UNFOUNDED, unfounded), (OPPOSED, opposed)):
+    for mark, which in ((UNFOUNDED, unfounded), (OPPOSED, opposed)):
         for i in np.flatnonzero(which):
-            marks[i] = reason
+            marks[i] = mark
     return marks

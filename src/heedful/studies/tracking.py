@@ -6,7 +6,6 @@ A tracker receives every evaluation of every model. Those of models that were fi
 
 import math
 import os
-import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from heedful.config import StudyConfig, flat
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.execution.pool import Event, OnEvent
+from heedful.storage.run_files import member
 from heedful.storage.serialization import content, digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
@@ -158,7 +158,8 @@ class TensorBoard:
     def _writer(self, name: str) -> Any:
         if name not in self._writers:
             # Points of an earlier process are sent again from metrics.jsonl, so that none is there twice.
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+            for path in member(self._folder.parent, f"{self._folder.name}/{name}").glob("events.out.tfevents.*"):
+                path.unlink()
             self._writers[name] = self._make(str(self._folder / name))
         return self._writers[name]
 

@@ -32,6 +32,7 @@ from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy
 from heedful.models.training import TrainingState, choose_device, train
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import write_atomically
+from heedful.storage.locks import within_lock
 from heedful.storage.step_cache import Damage, Notify, StepRecord
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory, ModelSpec, RunDirectory
 
@@ -78,10 +79,11 @@ def train_model(
         return
     started = time.perf_counter()
     of_task = import_module(f"heedful.studies.{run.config().task}")  # which imports this module
-    summary = {"kind": spec.kind, "seed": spec.seed, **of_task.train_model(training)}
-    seconds = round(time.perf_counter() - started, 1)
-    training.folder.done.save(summary | {"seconds": seconds, "identity": run.identity()}, training.folder.written)
-    training.folder.remove_checkpoints()
+    with within_lock(run.root):
+        summary = {"kind": spec.kind, "seed": spec.seed, **of_task.train_model(training)}
+        seconds = round(time.perf_counter() - started, 1)
+        training.folder.done.save(summary | {"seconds": seconds, "identity": run.identity()}, training.folder.written)
+        training.folder.remove_checkpoints()
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def _run(
 
     checkpoints = Checkpoints(
         job.folder,
-        job.run.identity() | {"device": job.device.type},
+        job.run.identity() | {"model": job.spec.name, "device": job.device.type},
         lambda step: [int(i) for i in next(batches(step)).index],
     )
     saved = checkpoints.latest(job.tell)
@@ -226,8 +228,8 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one model.
 
-    identity: which study, data and kind of device; checkpoints of another are removed. next_batch: the examples of a
-    step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
+    identity: which study, data, model and kind of device; checkpoints of another are removed. next_batch: the examples
+    of a step's batch; a checkpoint contains those of the next step, to prove that the order of the data is the same.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ import pyarrow as pa
 from heedful.errors import ConfigError, RunError
 from heedful.metrics.statistics import Estimate
 from heedful.storage.atomic_files import valid_path
+from heedful.storage.run_files import member_name
 from heedful.storage.serialization import Stored
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import StudyResult
@@ -66,6 +67,8 @@ class SweepResult(Stored, Tabular):
 
     def __post_init__(self) -> None:
         for study in self.studies:
+            if not _is_below_studies(study.folder):
+                raise ConfigError(f"folder {study.folder[:100]!r} is not one of the sweep; they are {STUDIES}/<name>")
             if len(study.place) != len(self.axes):
                 raise ConfigError(f"{study.folder} has {len(study.place)} places on {len(self.axes)} axes")
 
@@ -102,6 +105,19 @@ class SweepResult(Stored, Tabular):
                 estimate = figure.estimate
                 row |= {key: estimate.value, f"{key} low": estimate.low, f"{key} high": estimate.high}
         return row
+
+
+def _is_below_studies(folder: str) -> bool:
+    """Whether the name of a study's folder stays in the sweep's: pages link to it.
+
+    >>> _is_below_studies("studies/a"), _is_below_studies("studies/../../a"), _is_below_studies("/etc")
+    (True, False, False)
+    """
+    try:
+        parts = member_name(folder).parts
+    except RunError:
+        return False
+    return len(parts) == 2 and parts[0] == STUDIES
 
 
 def main_figures(result: StudyResult) -> tuple[SweepFigure, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from heedful.config import StudyConfig
 from heedful.data.loading import open_data
-from heedful.errors import ConfigError, DataError, HeedfulError
+from heedful.errors import ConfigError, DataError, HeedfulError, RunError
 from heedful.execution.pool import (
     Backend,
     Event,
@@ -32,7 +32,8 @@ from heedful.execution.progress import show_sweep
 from heedful.execution.ray_backend import RayPool, clear_incoming
 from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
-from heedful.storage.manifest import RESULT, RunClock, refuse_other
+from heedful.storage.manifest import MANIFEST, RESULT, RunClock, refuse_other
+from heedful.storage.run_files import read_bounded
 from heedful.storage.serialization import digest, to_toml
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, repair_run
@@ -96,6 +97,7 @@ def _train_here(
         on_progress({"model": spec.name, "done": True})
 
 
+SUMMARIES = ("summary.parquet", "summary.csv")  # tables of the result, in the sweep's folder
 STUDY_FUNCTION = "heedful.sweeps.sweep:run_one_study"
 
 
@@ -175,6 +177,7 @@ def run_sweep(
     refuse_other(out, "sweep", GRID)  # a grid that grew or shrank keeps the studies it still has
     clock = RunClock("sweep")
     with directory_lock(out):
+        _refuse_other_grid(out, text)
         clock.begin(out)
         write_text(out / GRID, text)
         clear_incoming(out)
@@ -187,12 +190,19 @@ def run_sweep(
             attempts = runner.run(waiting)
         studies = (_sweep_study(out, point, attempts.get(point.folder)) for point in grid.points)
         result = SweepResult(grid.axes, tuple(studies))
-        result.save_table(out / "summary.parquet")
-        result.save_table(out / "summary.csv")
+        for name in SUMMARIES:
+            result.save_table(out / name)
         kept = len(grid.points) - len(attempts)
         tried = {name: asdict(each) for name, each in sorted(attempts.items())}
-        clock.finish(out, result, studies=len(grid.points), kept=kept, tried=tried, **about)
+        clock.finish(out, result, SUMMARIES, studies=len(grid.points), kept=kept, tried=tried, **about)
     return result
+
+
+def _refuse_other_grid(out: Path, text: str) -> None:
+    """Refuse a folder that no sweep was run in yet, but that has another file by the name of the grid."""
+    path = out / GRID
+    if path.exists() and not (out / MANIFEST).exists() and read_bounded(path) != text.encode():
+        raise RunError(f"{path} is another grid, and no sweep was run in {out} yet; choose another --out")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ A row is one output word of one text; in classification `output` is 0. pandas, P
 labels that is −`beta_logit`, which is not stored.
 """
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from scipy.special import expit
 from heedful.data.ragged import Ragged
 from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import verify_checksum, write_atomically
+from heedful.storage.run_files import open_regular
 
+MAX_TRACE_BYTES = 1 << 32  # of one step, uncompressed
 QUANTITIES = ("alpha", "beta_logit", "delta")
 WRONG = "beta_wrong_logit"  # the wrong-label control, where it cannot be computed from `beta_logit`
 
@@ -132,13 +135,26 @@ class Trace:
             verify_checksum(path, self._checksums[path.name])
             del self._checksums[path.name]
         try:
-            file = pq.ParquetFile(path)
+            file = pq.ParquetFile(regular_parquet(path))
             if name not in file.schema_arrow.names:
                 raise RunError(f"{path}: this model has no {name}")
             column = file.read(columns=[name]).column(name)
         except (pa.ArrowException, OSError) as error:
             raise DamagedError(path, str(error)) from None
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def regular_parquet(path: Path) -> Path:
+    """The path of a Parquet file, if it is a regular file and its tables fit into memory."""
+    with open_regular(path) as file:
+        size = sum(group.total_byte_size for group in _row_groups(pq.read_metadata(file)))
+    if size > MAX_TRACE_BYTES:
+        raise OSError(errno.EFBIG, f"{size:,} bytes uncompressed, more than {MAX_TRACE_BYTES:,}", str(path))
+    return path
+
+
+def _row_groups(metadata: pq.FileMetaData) -> Iterator[pq.RowGroupMetaData]:
+    return (metadata.row_group(number) for number in range(metadata.num_row_groups))
 
 
 def _float32(rows: Ragged) -> Ragged:
