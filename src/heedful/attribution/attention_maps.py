@@ -99,10 +99,12 @@ def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
     query = subject.network.query
 
     def of_batch(batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers | None]]:
-        output = subject.run(batch)
-        attention = torch.stack([query_rows(alpha, query) for alpha in output.attention], dim=1)
+        output, weights = subject.run(batch), subject.reading(batch)
+        attention = torch.stack([query_rows(alpha, query, weights) for alpha in output.attention], dim=1)
         flow = rollout(output.attention) if batch.before is None else None
-        flows = [None] * len(attention) if flow is None else batch.words_of(query_rows(flow[:, None], query)[:, 0])
+        flows: Sequence[Numbers | None] = [None] * len(attention)
+        if flow is not None:
+            flows = batch.words_of(query_rows(flow[:, None], query, weights)[:, 0])
         return list(zip(numbers(output.probabilities), batch.words_of(attention), flows, strict=True))
 
     probabilities, attention, flows = zip(*subject.map(passages, of_batch), strict=True)
@@ -164,12 +166,16 @@ def normalised(values: Numbers, lengths: NDArray[np.int64]) -> Importance:
     return Importance(values, offsets, undefined)
 
 
-def query_rows(alpha: Float[Tensor, "B H Q L"], query: Query) -> Float[Tensor, "B H L"]:
-    """Attention from the positions that explain the prediction.
+def query_rows(
+    alpha: Float[Tensor, "B H Q L"], query: Query, weights: Float[Tensor, "B Q"] | None = None
+) -> Float[Tensor, "B H L"]:
+    """Attention from the positions that explain the prediction; weights: of the positions, see `Subject.reading`.
 
     >>> query_rows(torch.eye(2)[None, None], "last")
     tensor([[[0., 1.]]])
     """
+    if weights is not None:
+        return torch.einsum("bq,bhql->bhl", weights.to(alpha.dtype), alpha)
     if query == "mean":
         return alpha.mean(2)
     return alpha[:, :, 0 if query == "first" else -1]
