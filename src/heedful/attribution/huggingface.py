@@ -59,11 +59,12 @@ class OpenedModel:
 
     def randomised(self, seed: int) -> Any:
         """The same architecture with new random parameters; None if its class needs more than a config."""
-        first = next(self.model.parameters())
+        first, config = next(self.model.parameters()), copy.deepcopy(self.model.config)
+        config.dtype = first.dtype  # some classes draw their parameters in the precision that the config names
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             try:
-                fresh = type(self.model)(copy.deepcopy(self.model.config))
+                fresh = type(self.model)(config)
             except TypeError:
                 return None
         return replace(self, model=fresh.to(first.device, first.dtype).eval().requires_grad_(False))
