@@ -196,8 +196,13 @@ class AuditSettings:
     sample: number of texts drawn at random; None uses all. include_special: also explain by special tokens such as
     [CLS]. headline: the attention map shown to readers; None is the mean of the last layer. integrated_steps: points
     on the path of integrated gradients, 0 for none. adversary_steps: steps of the search for a different attention with
-    the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over. chunk:
-    passages measured and saved together. resamples: of the bootstrap. examples: passages kept for display.
+    the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over.
+    random_models: re-initialised models that attention is compared with. chunk: passages measured and saved together.
+    resamples: of the bootstrap. examples: passages kept for display.
+
+    The smallest effects worth having decide the answers: movement, of the prediction under permuted attention (total
+    variation); tau, agreement with an importance; excess, of the top word over other texts; drop, of the probability
+    without words; divergence, of another map from the one shown (Jensen–Shannon, in nats; half of its maximum).
 
     >>> AuditSettings(sample=0)
     Traceback (most recent call last):
@@ -212,16 +217,26 @@ class AuditSettings:
     integrated_steps: int = 50
     adversary_steps: int = 100
     random_orders: int = 5
+    random_models: int = 5
     chunk: int = 32
     resamples: int = RESAMPLES
     examples: int = 50
+    smallest_movement: float = 0.05
+    smallest_tau: float = 0.05
+    smallest_excess: float = 0.05
+    smallest_drop: float = 0.01
+    smallest_divergence: float = 0.3466
 
     def __post_init__(self) -> None:
         for name in ("sample", "random_orders", "chunk", "resamples"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
-        for name in ("seed", "integrated_steps", "adversary_steps", "examples"):
+        for name in ("seed", "integrated_steps", "adversary_steps", "examples", "random_models"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _require(self.random_models != 1, "random_models", self.random_models, "0, or 2 or more: one has no interval")
+        for name in ("movement", "tau", "excess", "drop", "divergence"):
+            value = getattr(self, f"smallest_{name}")
+            _require(0 < value < 1, f"smallest_{name}", value, "between 0 and 1")
 
 
 def study_preset(data: str, budget: str = "quick", task: str = "classification") -> StudyConfig:

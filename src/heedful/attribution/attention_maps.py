@@ -72,7 +72,7 @@ def head_of(name: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Importance(Ragged):
-    """One row per passage, or per hidden state of each passage in turn; every row sums to 1.
+    """One row per passage, or per hidden state of each passage in turn; the absolute values of a row sum to 1.
 
     Where nothing matters (every gradient or difference is 0), and where the only word of a text would have to be
     deleted, there is nothing to divide: all words get the same share, and `undefined` is true for the row.
@@ -137,32 +137,37 @@ def attention_maps(
     return {name: shares(passages, row, include_special=include_special) for name, row in rows.items()}
 
 
-def shares(passages: Sequence[Passage], rows: Sequence[Numbers], *, include_special: bool = False) -> Importance:
-    """Absolute values of all words as shares of the explained words, one row per passage.
+def shares(
+    passages: Sequence[Passage], rows: Sequence[Numbers], *, include_special: bool = False, signed: bool = False
+) -> Importance:
+    """Absolute values of all words as shares of the explained words, one row per passage; signed: with their signs.
 
     >>> passage = Passage(0, ("<s>", "good", "film"), (True, False, False), (1, 7, 8), (0, 1, 2))
-    >>> shares([passage], [np.array([0.6, 0.3, 0.1])]).values
+    >>> shares([passage], [np.array([0.6, 0.3, -0.1])]).values
     array([0.75, 0.25])
+    >>> shares([passage], [np.array([0.6, 0.3, -0.1])], signed=True).values
+    array([ 0.75, -0.25])
     """
-    kept = [np.abs(row[p.explained(include_special=include_special)]) for p, row in zip(passages, rows, strict=True)]
-    return normalised(np.concatenate(kept), np.array([len(row) for row in kept], dtype=np.int64))
+    kept = [row[p.explained(include_special=include_special)] for p, row in zip(passages, rows, strict=True)]
+    values, lengths = np.concatenate(kept).astype(np.float64), np.array([len(row) for row in kept], dtype=np.int64)
+    return normalised(values if signed else np.abs(values), lengths)
 
 
 def normalised(values: Numbers, lengths: NDArray[np.int64]) -> Importance:
-    """Rows divided by their sums, in place; equal shares where a row is all 0.
+    """Rows divided by the sums of their absolute values, in place; equal shares where a row is all 0.
 
     >>> normalised(np.array([1.0, 3.0, 0.0, 0.0]), np.array([2, 2])).values
     array([0.25, 0.75, 0.5 , 0.5 ])
     """
     offsets = offsets_of(lengths)
-    tops = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else np.empty(0)
+    tops = np.maximum.reduceat(np.abs(values), offsets[:-1]) if len(lengths) else np.empty(0)
     if not np.isfinite(tops).all():
         raise DataError(f"row {int(np.argmax(~np.isfinite(tops)))} has a gradient that is not a finite number")
     undefined = tops == 0
     values /= np.repeat(np.where(undefined, 1, tops), lengths)  # first by the largest: tiny numbers must not sum to 0
     values[np.repeat(undefined, lengths)] = 1
     if len(lengths):
-        values /= np.repeat(np.add.reduceat(values, offsets[:-1]), lengths)
+        values /= np.repeat(np.add.reduceat(np.abs(values), offsets[:-1]), lengths)
     return Importance(values, offsets, undefined)
 
 

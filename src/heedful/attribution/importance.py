@@ -2,7 +2,7 @@
 
     g_ŷ(x)_i = ‖∂ŷ/∂e_i‖₂           (Eq. 4; of the hidden states, g_ŷ(I): h for e)
     g_{h_p}(x)_i = ‖∂‖h_p‖₂/∂e_i‖₂    (Eq. 5)
-    D_ŷ(x)_w = |ŷ − ŷ_{−w}|           (Eq. 6) word w is deleted and the rest encoded anew
+    D_ŷ(x)_w = ŷ − ŷ_{−w}             (Eq. 6, where its size is taken) word w is deleted and the rest encoded anew
     D_ŷ(I)_w                         the hidden states of w are masked, and the remaining scores projected anew
 
 and integrated gradients. ŷ is the probability of a passage's target. Rows have a value for each word, those of its
@@ -225,7 +225,7 @@ def _integrate(
 
 
 def d_y_x(subject: Subject, passages: Sequence[Passage], *, spans: int | None = None) -> list[Numbers]:
-    """Leave-one-out importance of the words of each passage.
+    """Leave-one-out importance of the words of each passage: below 0 where ŷ rises without the word.
 
     On the fast path, an LSTM layer keeps the states that a deletion does not change, and computes many deletions
     together. Any other model is run on every shortened passage. spans: in a text of more words, so many spans of
@@ -249,7 +249,7 @@ def d_y_x(subject: Subject, passages: Sequence[Passage], *, spans: int | None = 
     )
     result = [np.zeros(len(passage.words)) for passage in passages]
     for (i, span), y in zip(variants, shortened, strict=True):
-        result[i][span] = 0.0 if np.isnan(y) else abs(full[i] - y) / len(span)
+        result[i][span] = 0.0 if np.isnan(y) else (full[i] - y) / len(span)
     return result
 
 
@@ -265,7 +265,7 @@ def deleted_spans(passage: Passage, most: int | None = None) -> list[NDArray[np.
 
 
 def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1, *, spans: int | None = None) -> list[Numbers]:
-    """Leave-one-out importance of the hidden states that a layer's attention reads.
+    """Leave-one-out importance of the hidden states that a layer's attention reads, with its sign.
 
     The states of a word are masked, and the scores of all other states are projected anew. Networks without `parts`
     have no scores to project: there, the remaining weights are divided by their sum. For a softmax that is the same.
@@ -293,7 +293,7 @@ def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1, *, spa
             first, last = (torch.tensor([int(span[k]) for _, span in chunk], device=device)[:, None] for k in (0, -1))
             inside = (word[row] >= first) & (word[row] <= last)
             without = predict(row, batch.mask[row] & ~inside)
-            for (b, span), difference in zip(chunk, numbers((full[row] - without).abs()), strict=True):
+            for (b, span), difference in zip(chunk, numbers(full[row] - without), strict=True):
                 result[b][span] = difference / len(span)
         return result
 

@@ -25,9 +25,10 @@ from heedful.attribution.attention_maps import (
 from heedful.attribution.importance import can_integrate, captum_missing
 from heedful.attribution.interface import Network, Numbers, Passage, Subject
 from heedful.attribution.interventions import (
-    adversarial_divergence,
+    OtherMap,
     average_random_orders,
     erasures,
+    other_maps,
     prediction_changes,
     random_orders,
 )
@@ -40,7 +41,7 @@ from heedful.audits.human_labels import (
     rationale_of,
 )
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
-from heedful.audits.scores import Importances, ScoreTable, chance, contrasts, importances, orders, scores
+from heedful.audits.scores import RANDOM_MODEL, Importances, ScoreTable, chance, contrasts, importances, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment
@@ -52,7 +53,7 @@ from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 4  # of the cached parts
+FORMAT = 5  # of the cached parts
 
 
 def run_audit(
@@ -146,10 +147,10 @@ class MeasuredPart:
 
 @dataclass(frozen=True)
 class Measurements:
-    """What is measured: the model, a random model of the same shape, and the rationales of people, if any."""
+    """What is measured: the model, random models of the same shape, and the rationales of people, if any."""
 
     subject: Subject
-    random: Subject | None
+    random: tuple[Subject, ...]
     settings: AuditSettings
     rationales: Rationales | None = None
     percent: int | None = None
@@ -167,21 +168,28 @@ class Measurements:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
         important = _important(self.subject, targeted, settings, layer_of(self.headline))
         predicted = [self.subject.output_name(int(best)) for best in reading.probabilities.argmax(1)]
-        compared = orders(maps, important.inputs, important.hidden)
+        compared = orders(maps, important.inputs, important.hidden, self.headline)
         shown = {self.headline: maps[self.headline], **important.inputs}
         numbers = _facts(targeted, reading, predicted) | compared.numbers | self._ranked(targeted, shown)
+        others: list[OtherMap] = []
         if self.subject.network.can_change:
-            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed)
-            numbers |= self._adversary(targeted)
-        if self.random is not None:
-            numbers |= _of_random(self.random, passages, settings, self.headline)
+            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed, self.headline)
+            others = self._adversary(targeted)
+        if others:
+            numbers[f"adversary/{self.headline}"] = np.array([other.divergence for other in others])
+        for k, random in enumerate(self.random, 1):
+            compared_there = _of_random(random, passages, settings, self.headline)
+            numbers |= {f"{RANDOM_MODEL}{k} {name}": values for name, values in compared_there.items()}
         kept = [i for i, is_kept in enumerate(examples) if is_kept]
         return MeasuredPart(
             numbers,
             compared.important,
             [passage.output for passage in targeted],
             predicted,
-            [self._example(targeted[i], i, shown, numbers["probability"][i]) for i in kept],
+            [
+                self._example(targeted[i], i, shown, numbers["probability"][i], others[i] if others else None)
+                for i in kept
+            ],
         )
 
     def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
@@ -193,11 +201,11 @@ class Measurements:
             result |= plausibility(passages, rankings, self.rationales, self.percent)
         return average_random_orders(result)
 
-    def _adversary(self, passages: Sequence[Passage]) -> dict[str, Numbers]:
+    def _adversary(self, passages: Sequence[Passage]) -> list[OtherMap]:
         layer = layer_of(self.headline)
         if not self.settings.adversary_steps or layer is None:
-            return {}
-        divergence = adversarial_divergence(
+            return []
+        return other_maps(
             self.subject,
             passages,
             layer=layer,
@@ -206,9 +214,10 @@ class Measurements:
             include_special=self.settings.include_special,
             seed=self.settings.seed,
         )
-        return {f"adversary/{self.headline}": divergence}
 
-    def _example(self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float) -> AuditExample:
+    def _example(
+        self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float, other: OtherMap | None
+    ) -> AuditExample:
         explained = passage.explained(include_special=self.settings.include_special)
         marked = None if self.rationales is None else rationale_of(passage, self.rationales)
         weights = {name: tuple(rows[i].tolist()) for name, rows in shown.items()}
@@ -221,6 +230,9 @@ class Measurements:
             weights.pop(self.headline),
             tuple(Weights(name, values) for name, values in weights.items()),
             () if marked is None else tuple(marked.tolist()),
+            () if other is None else tuple(other.weights.tolist()),
+            None if other is None else other.divergence,
+            None if other is None else other.probability,
         )
 
 
@@ -236,24 +248,26 @@ def _read(
 def _important(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
 ) -> Importances:
-    steps, special = settings.integrated_steps, settings.include_special
-    return importances(subject, passages, steps=steps, include_special=special, layer=layer)
+    return importances(
+        subject,
+        passages,
+        steps=settings.integrated_steps,
+        include_special=settings.include_special,
+        layer=layer,
+        smallest=settings.smallest_drop,
+    )
 
 
 def _of_random(
     random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
 ) -> dict[str, Numbers]:
-    """`random tau/<map>/<importance>`: of an untrained model, for its own predictions."""
+    """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small the importances are."""
     targeted = random.with_targets(passages)
     _, maps = _read(random, targeted, settings)
-    important = _important(random, targeted, settings)
+    important = importances(random, targeted, steps=0, include_special=settings.include_special)
     shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
     compared = orders(shown, important.inputs, important.hidden)
-    return {
-        f"random {name}": v
-        for name, v in compared.numbers.items()
-        if name.startswith("tau/") and name.split("/")[1] in maps
-    }
+    return {name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in maps}
 
 
 def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:
@@ -350,8 +364,8 @@ def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passag
 def _measurements(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, rationales: Rationales | None
 ) -> Measurements:
-    network = subject.network.randomised(settings.seed)
-    random = None if network is None else Subject(network, subject.reader, max_tokens=subject.max_tokens)
+    networks = (subject.network.randomised(settings.seed + k) for k in range(settings.random_models))
+    random = tuple(Subject(n, subject.reader, max_tokens=subject.max_tokens) for n in networks if n is not None)
     percent = None if rationales is None else marked_percent(passages, rationales)
     return Measurements(subject, random, settings, rationales, percent)
 
@@ -361,8 +375,12 @@ def _key(measurements: Measurements) -> str:
     random, rationales = measurements.random, measurements.rationales or {}
     return digest(
         {
-            "settings": replace(measurements.settings, sample=None, resamples=1, chunk=1, examples=0),
-            "networks": [fingerprint(measurements.subject.network), random and fingerprint(random.network)],
+            "settings": replace(
+                measurements.settings,
+                **{"sample": None, "resamples": 1, "chunk": 1, "examples": 0},
+                **{f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")},
+            ),
+            "networks": [fingerprint(subject.network) for subject in (measurements.subject, *random)],
             "labels": measurements.subject.labels,
             "rationales": {text: np.asarray(marked, dtype=bool).tolist() for text, marked in rationales.items()},
             "percent": measurements.percent,
@@ -400,6 +418,8 @@ def _result(
     all_scores = scores(table) + errors
     differences = contrasts(table, headline)
     chance_agreement = chance(table)
+    labels = _labels(measurements.subject.labels, passages, parts)
+    accuracy = None if np.isnan(right).all() else table.mean(right)
     return AuditResult(
         settings=asdict(measurements.settings),
         fingerprint=fingerprint(network),
@@ -411,8 +431,8 @@ def _result(
         passages=len(passages),
         cut=sum(passage.cut > 0 for passage in passages),
         cut_pieces=sum(passage.cut for passage in passages),
-        labels=_labels(measurements.subject.labels, passages, parts),
-        accuracy=None if np.isnan(right).all() else table.mean(right),
+        labels=labels,
+        accuracy=accuracy,
         random_agreement=chance_agreement,
         rationale_percent=measurements.percent,
         scores=all_scores,
@@ -423,7 +443,9 @@ def _result(
             headline=headline,
             layers=network.layers,
             random_agreement=chance_agreement,
-            searched=measurements.settings.adversary_steps,
+            settings=measurements.settings,
+            accuracy=accuracy,
+            labels=labels,
         ),
         examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
     )
