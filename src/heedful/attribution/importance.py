@@ -279,6 +279,8 @@ def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1, *, spa
         (B, L), device = batch.pieces.shape, batch.pieces.device
         words = [passage.word + (-1,) * (L - len(passage.word)) for passage in batch.passages]
         word, full = torch.tensor(words, device=device), predict(torch.arange(B, device=device), batch.mask)
+        kept = [[p.special[w] for w in p.word] + [True] * (L - len(p.word)) for p in batch.passages]
+        stays = torch.tensor(kept, device=device)  # special words and padding
         result = [np.zeros(len(passage.words)) for passage in batch.passages]
         variants = [
             (b, span)
@@ -292,7 +294,7 @@ def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1, *, spa
             row = torch.tensor([b for b, _ in chunk], device=device)
             first, last = (torch.tensor([int(span[k]) for _, span in chunk], device=device)[:, None] for k in (0, -1))
             inside = (word[row] >= first) & (word[row] <= last)
-            without = predict(row, batch.mask[row] & ~inside)
+            without = predict(row, batch.mask[row] & (stays[row] | ~inside))
             for (b, span), difference in zip(chunk, numbers(full[row] - without), strict=True):
                 result[b][span] = difference / len(span)
         return result

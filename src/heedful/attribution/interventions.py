@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
-from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Subject, numbers
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
 from heedful.models.adversary import jensen_shannon, total_variation
@@ -100,11 +101,8 @@ def permuted(
     def change(batch: PassageBatch, number: int, alpha: Tensor) -> Tensor:
         if layer not in (None, number):
             return alpha
-        keys = np.zeros(alpha.shape)
-        for b, passage in enumerate(batch.passages):
-            L = len(passage.pieces)
-            keys[b, ..., :L] = passage_rng(passage, seed, number).random((*alpha.shape[1:3], L))
-        moved = permute(alpha, torch.from_numpy(keys).to(alpha.device), _places(visible, batch, number, alpha))
+        keys = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, number).random(shape))
+        moved = permute(alpha, keys, _places(visible, batch, number, alpha))
         return _in_head(head, alpha, moved)
 
     return change
@@ -119,6 +117,19 @@ def uniform(layer: int | None = None, head: int | None = None, *, visible: Visib
         return _in_head(head, alpha, equalise(alpha, _places(visible, batch, number, alpha)))
 
     return change
+
+
+def _drawn(
+    batch: PassageBatch, alpha: Tensor, draw: Callable[[Passage, tuple[int, int, int]], NDArray[np.float64]]
+) -> Tensor:
+    """Random numbers for each weight of a layer, drawn for each passage without its padding."""
+    _, H, Q, L = alpha.shape
+    values = np.zeros(alpha.shape)
+    for b, passage in enumerate(batch.passages):
+        length = len(passage.pieces)
+        rows = length if Q == L else Q
+        values[b, :, :rows, :length] = draw(passage, (H, rows, length))
+    return torch.from_numpy(values).to(alpha.device)
 
 
 def _places(visible: Visible | None, batch: PassageBatch, layer: int, alpha: Tensor) -> Tensor:
@@ -208,7 +219,7 @@ def other_maps(
     visible = visible_places(subject)
 
     def of_batch(batch: PassageBatch) -> list[OtherMap]:
-        map_of = _map_of_words(subject.network.query, batch, head, include_special)
+        map_of = _map_of_words(subject, batch, head, include_special)
         return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
     return subject.map(passages, of_batch, gradients=True)
@@ -253,18 +264,20 @@ def _search(
     with torch.no_grad():
         scores -= TILT * torch.where(places, _log(alpha, places), 0.0)
     optimiser = torch.optim.Adam([scores], lr=LEARNING_RATE)
+    changed_to, every = subject.changed(batch, layer, original.hidden[layer]), torch.arange(len(own), device=own.device)
     for _ in range(steps):
         changed = _in_head(head, alpha, reweighted(alpha, scores, places))
         put = changed.to(own.dtype)
-        output = subject.run(batch, change=lambda number, given: put if number == layer else given)  # noqa: B023
+        predicted = changed_to(every, lambda number, given: put if number == layer else given)  # noqa: B023
         divergence = jensen_shannon(map_of(changed), own_map)
-        moved = total_variation(output.probabilities, original.probabilities)
-        allowed = (moved <= tolerance) & (output.probabilities.argmax(1) == label) & (divergence > best)
+        moved = total_variation(predicted, original.probabilities)
+        allowed = (moved <= tolerance) & (predicted.argmax(1) == label) & (divergence > best)
         best = torch.where(allowed, divergence, best).detach()
         weights = torch.where(allowed[:, None], map_of(changed), weights).detach()
-        chosen = output.probabilities.gather(1, batch.targets[:, None].clamp_min(0))[:, 0]
+        chosen = predicted.gather(1, batch.targets[:, None].clamp_min(0))[:, 0]
         target = torch.where(allowed, chosen.double(), target).detach()
-        (scores.grad,) = torch.autograd.grad((PENALTY * moved - divergence).sum(), [scores], materialize_grads=True)
+        (found,) = torch.autograd.grad((PENALTY * moved - divergence).sum(), [scores], materialize_grads=True)
+        scores.grad = found.nan_to_num(0.0, 0.0, 0.0)  # under other weights the prediction may be no number
         optimiser.step()
     rows = zip(batch.passages, numbers(best.clamp(0.0, MAX_DIVERGENCE)), numbers(weights), numbers(target), strict=True)
     return [
@@ -273,15 +286,15 @@ def _search(
     ]
 
 
-def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
+def _map_of_words(subject: Subject, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
     belongs = np.zeros((*batch.pieces.shape, max(len(passage.words) for passage in batch.passages)))
     for b, passage in enumerate(batch.passages):
         word = np.array(passage.word)
         belongs[b, np.arange(len(word)), word] = passage.explained(include_special=include_special)[word]
-    to_words = torch.from_numpy(belongs).to(batch.pieces.device)
+    to_words, weights = torch.from_numpy(belongs).to(batch.pieces.device), subject.reading(batch)
 
     def map_of(alpha: Tensor) -> Tensor:
-        heads = query_rows(alpha, query).double()
+        heads = query_rows(alpha, subject.network.query, weights).double()
         words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], to_words)
         return words / words.sum(-1, keepdim=True).clamp_min(torch.finfo(words.dtype).tiny)
 
@@ -289,11 +302,8 @@ def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_s
 
 
 def _random_scores(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
-    noise = np.zeros(alpha.shape)
-    for b, passage in enumerate(batch.passages):
-        L = len(passage.pieces)
-        noise[b, ..., :L] = passage_rng(passage, seed, layer).standard_normal((*alpha.shape[1:3], L))
-    return (NOISE * torch.from_numpy(noise)).to(alpha).requires_grad_()
+    noise = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, layer).standard_normal(shape))
+    return (NOISE * noise).to(alpha).requires_grad_()
 
 
 def _log(alpha: Tensor, visible: Tensor) -> Tensor:
