@@ -279,7 +279,7 @@ def _sections(story: AuditStory, figures: Path) -> Iterator[str]:
     tau = tau_section(scores).pictures
     yield _picture(figures, f"{story.name}-tau", "Kendall’s τ of maps of attention with importance", tau[:3])
     yield (
-        "Blue dots: this model; hollow: a random model of the same shape; squares: what one importance reaches with "
+        "Blue dots: this model; hollow: random models of the same shape; squares: what one importance reaches with "
         "another. Whiskers are 95\N{NO-BREAK SPACE}% intervals over texts."
     )
     yield _hidden_states(result.contrasts)

@@ -230,15 +230,18 @@ def _audit_lines(scores: "Scores", output: str) -> list[str]:
     """Scores that fit into a sentence; output: what a prediction is."""
     from heedful.attribution.attention_maps import EVERYWHERE, RANDOM
 
+    place = scores.headline if scores.score("tvd", "permuted", scores.headline) else EVERYWHERE
     first = scores.importances[:1]
     taus = [(name, scores.score("tau", name, against)) for against in first for name in scores.maps]
     by_map = ", ".join(f"{name} {_value(tau)}" for name, tau in taus)
     lines = [f"τ with {first[0]} by map: {by_map}"] if first else []
     for change in ("permuted", "uniform"):
-        moved, flipped = scores.score("tvd", change, EVERYWHERE), scores.score("flip", change, EVERYWHERE)
+        moved, flipped = scores.score("tvd", change, place), scores.score("flip", change, place)
+        everywhere = scores.score("tvd", change, EVERYWHERE)
         if moved is not None:
             labels = "" if flipped is None else f"; {percent(flipped.value)} become another {output}"
-            lines.append(f"{change} attention moves predictions by {with_ends(moved)}{labels}")
+            rest = "" if everywhere in (None, moved) else f"; in all layers {with_ends(everywhere)}"
+            lines.append(f"{place} {change} moves predictions by {with_ends(moved)}{labels}{rest}")
     if (another := scores.score("adversary", scores.headline)) is not None:
         lines.append(f"another map with the same prediction diverges by {with_ends(another)} nats, at most 0.693")
     if (aer := scores.score("aer", scores.headline)) is not None:
