@@ -68,12 +68,14 @@ def importances(
     include_special: bool = False,
     layer: int | None = None,
     smallest: float = 0.0,
+    baseline: int | None = None,
+    spans: int | None = None,
 ) -> Importances:
     """Importance of words for the target of each passage; below 0 where a word speaks against it.
 
     gradient               Σ ‖∂ŷ/∂e‖₂ over the pieces of a word; a length, which has no sign
     gradient × input       Σ e · ∂ŷ/∂e
-    integrated gradients   Σ ∫ e · ∂ŷ/∂e, from embeddings of 0, at `steps` points; left out if that is 0, or if captum
+    integrated gradients   Σ ∫ e · ∂ŷ/∂e, from the baseline, at `steps` points; left out if that is 0, or if captum
                            is not installed
     leave one out          ŷ − ŷ without the word, the rest encoded anew; 0 for special words, which always stay
 
@@ -81,9 +83,10 @@ def importances(
 
     hidden gradient              Σ ‖∂ŷ/∂h‖₂
     hidden gradient × state      Σ h · ∂ŷ/∂h
-    hidden integrated gradients  Σ ∫ (h − h⁰) · ∂ŷ/∂h, h⁰ for embeddings of 0; of `layer` only, where possible
+    hidden integrated gradients  Σ ∫ (h − h⁰) · ∂ŷ/∂h, h⁰ for the baseline; of `layer` only, where possible
     hidden leave one out         ŷ − ŷ with its states masked, see `d_y_h`; of `layer` only, where possible
 
+    baseline: the piece in the place of every word where integrals start; None for embeddings of 0. spans: see `d_y_x`.
     smallest: a text in which no deletion moves ŷ by so much has no leave-one-out importance (undefined), and a deletion
     that moves it by less than a tenth of that counts as 0.
     """
@@ -98,18 +101,18 @@ def importances(
     inputs = {GRADIENT: share(by_gradient.g_y_x, signed=False), PRODUCT: share(by_gradient.x_product)}
     integrates = steps > 0 and can_integrate()
     if integrates:
-        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps))
-    inputs[DELETION] = deletion(d_y_x(subject, passages))
+        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
+    inputs[DELETION] = deletion(d_y_x(subject, passages, spans=spans))
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
         for name, rows in ((HIDDEN, by_gradient.g_y_h), (HIDDEN_PRODUCT, by_gradient.h_product))
     }
     if layer is not None and integrates:
-        states = hidden_integrated_gradients(subject, passages, layer, steps)
+        states = hidden_integrated_gradients(subject, passages, layer, steps, baseline=baseline)
         if states is not None:
             hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
     if layer is not None and subject.network.can_change:
-        hidden[HIDDEN_DELETION] = {layer: deletion(d_y_h(subject, passages, layer))}
+        hidden[HIDDEN_DELETION] = {layer: deletion(d_y_h(subject, passages, layer, spans=spans))}
     return Importances(inputs, hidden)
 
 

@@ -41,6 +41,7 @@ _QUERIES = {
     "first": "from the first place, where a classification token stands",
     "last": "from the last place, where the prediction is read",
     "mean": "from all places, averaged",
+    "weighted": "from the places that the head reads, each with its share",
     "only": "from the one place that it has",
     "": "as it was given",
 }

@@ -30,6 +30,7 @@ from heedful.storage.serialization import to_toml
 from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
+    from heedful.audits.dry_run import AuditPlan
     from heedful.audits.result import AuditResult
     from heedful.papers.experiment import Result
     from heedful.papers.published import LedgerEntry
@@ -168,6 +169,18 @@ def print_plan(plan: "StudyPlan") -> None:
         f"{plan.jobs} at a time; {size(plan.disk)} of disk"
     )
     print("# measuring and the page come on top; nothing was written")
+
+
+def print_audit_plan(plan: "AuditPlan") -> None:
+    """The forward passes of each measure, and the expected time."""
+    console, table = Console(highlight=False), _table("measure", "forward passes")
+    for name, passes in plan.passes.items():
+        table.add_row(name, f"{passes:,}")
+    console.print(table)
+    lengths = " and ".join(f"{length:,}" for length in plan.timed)
+    texts = f"{plan.texts:,} {'text' if plan.texts == 1 else 'texts'}"
+    print(f"{texts}, the longest of {plan.longest:,} pieces: about {duration(plan.seconds)}")
+    print(f"estimated from texts of {lengths} pieces, which were timed; nothing was written")
 
 
 def size(count: int) -> str:
