@@ -17,7 +17,8 @@ from typing import Any
 from markupsafe import Markup
 
 from heedful.audits.result import AuditResult, Contrast
-from heedful.audits.verdict import FULL_SEARCH, judge
+from heedful.audits.verdict import judge
+from heedful.config import AuditSettings
 from heedful.errors import DataError
 from heedful.followed.result import FollowedTraining
 from heedful.html import reasons, symbol
@@ -37,7 +38,7 @@ from heedful.reports.paper_figures import draw_figure
 from heedful.reports.paper_tables import markdown_table, markdown_text
 from heedful.storage.atomic_files import read_json, write_text
 from heedful.storage.manifest import Manifest
-from heedful.storage.serialization import Stored
+from heedful.storage.serialization import Stored, from_mapping
 from heedful.studies.run_directory import RunDirectory
 
 RESULTS = Path("results/audit")
@@ -90,7 +91,9 @@ def _judged(result: AuditResult) -> AuditResult:
         headline=result.headline,
         layers=result.layers,
         random_agreement=result.random_agreement,
-        searched=int(result.settings.get("adversary_steps") or FULL_SEARCH),
+        settings=from_mapping(AuditSettings, result.settings, where="settings"),
+        accuracy=result.accuracy,
+        labels=result.labels,
     )
     return replace(result, verdict=verdict)
 
@@ -276,7 +279,7 @@ def _sections(story: AuditStory, figures: Path) -> Iterator[str]:
     tau = tau_section(scores).pictures
     yield _picture(figures, f"{story.name}-tau", "Kendall’s τ of maps of attention with importance", tau[:3])
     yield (
-        "Blue dots: this model; hollow: a random model of the same shape; squares: what one importance reaches with "
+        "Blue dots: this model; hollow: random models of the same shape; squares: what one importance reaches with "
         "another. Whiskers are 95\N{NO-BREAK SPACE}% intervals over texts."
     )
     yield _hidden_states(result.contrasts)

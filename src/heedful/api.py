@@ -9,7 +9,15 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.config import READING, AuditSettings, StudyConfig, first_seeds, study_preset, with_overrides
+from heedful.config import (
+    READING,
+    AuditSettings,
+    StudyConfig,
+    chosen_measures,
+    first_seeds,
+    study_preset,
+    with_overrides,
+)
 from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
@@ -17,6 +25,7 @@ from heedful.errors import ConfigError
 from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
+    from heedful.audits.dry_run import AuditPlan
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
     from heedful.papers.claims import LedgerEntry
@@ -161,6 +170,7 @@ def audit(
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
     as for `study`, or a folder in the ERASER format; a study is audited on its own validation texts by default. out:
     the audit's folder; an interrupted audit continues there. settings: any of `AuditSettings`, such as `sample=200`;
+    `only` and `skip`, names of measures (see `config.MEASURES`);
     and how model and data are read: `tokenizer`, `split`, `labels`, `query`, `trust_remote_code` (see
     `audits.request.open_request`), `text`, `label`, `target` and `task` as for `study`.
 
@@ -170,15 +180,11 @@ def audit(
     from heedful.audits.audit import free_folder, run_audit
     from heedful.audits.request import open_request
     from heedful.execution.progress import show_progress
-    from heedful.models.training import choose_device
     from heedful.reports.audit_page import write_audit_page
 
-    measuring = [field.name for field in fields(AuditSettings)]
-    _check_names("audit", settings, open_request, open_data, names=("target", *measuring))
-    chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
     model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
+    chosen, reading = _audit_settings(device, settings)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(model_name)}")
-    reading = {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
     with open_request(model, data, **reading) as request, show_progress(enabled=progress) as on_progress:
         on_progress({"stage": f"auditing {model_name} on {data_name}"})
         result = run_audit(
@@ -195,6 +201,37 @@ def audit(
         )
     write_audit_page(result, folder / "report.html", command)
     return result
+
+
+def audit_plan(model: Any, data: Any = None, *, device: str = "auto", **settings: Any) -> "AuditPlan":
+    """Estimate the time of an audit; nothing is written. Arguments: as for `audit`.
+
+    >>> audit_plan("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv").seconds    # doctest: +SKIP
+    """
+    from heedful.audits.dry_run import rehearse_audit
+    from heedful.audits.request import open_request
+
+    chosen, reading = _audit_settings(device, settings)
+    with open_request(model, data, **reading) as request:
+        return rehearse_audit(request.subject, request.passages, chosen)
+
+
+def _audit_settings(device: str, settings: dict[str, Any]) -> tuple[AuditSettings, dict[str, Any]]:
+    """The settings of an audit, and how its model and data are read."""
+    from heedful.audits.request import open_request
+    from heedful.models.training import choose_device
+
+    measuring = [field.name for field in fields(AuditSettings)]
+    _check_names("audit", settings, open_request, open_data, names=("target", "only", "skip", *measuring))
+    only, skip = (_names(settings.pop(name, None)) for name in ("only", "skip"))
+    if only or skip:
+        settings["measures"] = chosen_measures(only, skip)
+    chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
+    return chosen, {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:

@@ -1,8 +1,9 @@
 """Settings of studies and audits: frozen dataclasses that check their values, and presets for each budget."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -189,6 +190,41 @@ class StudyConfig:
         return {name: getattr(self, name) for name in READING}
 
 
+MEASURES = {
+    "tau": "importance of words (gradient, integrated gradients, leave one out) and its correlation with attention",
+    "hidden": "integrated gradients and leave one out of hidden states",
+    "random": "the same of re-initialised models",
+    "erasure": "what is lost without the words that a map points to",
+    "changes": "predictions under permuted and uniform attention",
+    "adversary": "the search for another attention that gives the same prediction",
+}
+
+
+def chosen_measures(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[str, ...]:
+    """The measures of an audit: all, or those of `only`, without those of `skip`. Names may be joined by commas.
+
+    >>> chosen_measures(only=["tau"]), chosen_measures(skip=["hidden,random", "erasure"])
+    (('tau',), ('tau', 'changes', 'adversary'))
+    >>> chosen_measures(skip=["advesary"])
+    Traceback (most recent call last):
+    heedful.errors.ConfigError: --skip: unknown measure 'advesary'; did you mean 'adversary'?
+    """
+    named = {
+        option: [name.strip() for names in given for name in names.split(",") if name.strip()]
+        for option, given in (("--only", only), ("--skip", skip))
+    }
+    for option, names in named.items():
+        for name in names:
+            if name not in MEASURES:
+                near = get_close_matches(name, MEASURES, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"the measures are {', '.join(MEASURES)}"
+                raise ConfigError(f"{option}: unknown measure {short(repr(name))}; {hint}")
+    wanted = [name for name in MEASURES if name in (named["--only"] or MEASURES) and name not in named["--skip"]]
+    if not wanted:
+        raise ConfigError(f"--only and --skip leave nothing to measure; the measures are {', '.join(MEASURES)}")
+    return tuple(wanted)
+
+
 @dataclass(frozen=True)
 class AuditSettings:
     """Everything except model and data that decides the result of an audit.
@@ -196,8 +232,16 @@ class AuditSettings:
     sample: number of texts drawn at random; None uses all. include_special: also explain by special tokens such as
     [CLS]. headline: the attention map shown to readers; None is the mean of the last layer. integrated_steps: points
     on the path of integrated gradients, 0 for none. adversary_steps: steps of the search for a different attention with
-    the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over. chunk:
-    passages measured and saved together. resamples: of the bootstrap. examples: passages kept for display.
+    the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over.
+    random_models: re-initialised models that attention is compared with. chunk: passages measured and saved together.
+    resamples: of the bootstrap. examples: passages kept for display. measures: what is measured (see `MEASURES`).
+    baseline: where the path of integrated gradients starts: embeddings of 0, or those of the padding or mask piece in
+    the place of every word. erase: words are deleted, or replaced by the mask piece. spans: at most so many spans of
+    words are left out of a text, in place of single words; None for single words.
+
+    The smallest effects worth having decide the answers: movement, of the prediction under permuted attention (total
+    variation); tau, agreement with an importance; excess, of the top word over other texts; drop, of the probability
+    without words; divergence, of another map from the one shown (Jensen–Shannon, in nats; half of its maximum).
 
     >>> AuditSettings(sample=0)
     Traceback (most recent call last):
@@ -212,16 +256,34 @@ class AuditSettings:
     integrated_steps: int = 50
     adversary_steps: int = 100
     random_orders: int = 5
+    random_models: int = 5
     chunk: int = 32
     resamples: int = RESAMPLES
     examples: int = 50
+    measures: tuple[str, ...] = tuple(MEASURES)
+    baseline: Literal["zero", "pad", "mask"] = "zero"
+    erase: Literal["delete", "mask"] = "delete"
+    spans: int | None = None
+    smallest_movement: float = 0.05
+    smallest_tau: float = 0.05
+    smallest_excess: float = 0.05
+    smallest_drop: float = 0.01
+    smallest_divergence: float = 0.3466
 
     def __post_init__(self) -> None:
         for name in ("sample", "random_orders", "chunk", "resamples"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
-        for name in ("seed", "integrated_steps", "adversary_steps", "examples"):
+        _require(self.spans is None or self.spans >= 2, "spans", self.spans, "2 or more")
+        _require(bool(self.measures), "measures", self.measures, f"some of {', '.join(MEASURES)}")
+        for name in self.measures:
+            _require(name in MEASURES, "measures", name, f"among {', '.join(MEASURES)}")
+        for name in ("seed", "integrated_steps", "adversary_steps", "examples", "random_models"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _require(self.random_models != 1, "random_models", self.random_models, "0, or 2 or more: one has no interval")
+        for name in ("movement", "tau", "excess", "drop", "divergence"):
+            value = getattr(self, f"smallest_{name}")
+            _require(0 < value < 1, f"smallest_{name}", value, "between 0 and 1")
 
 
 def study_preset(data: str, budget: str = "quick", task: str = "classification") -> StudyConfig:

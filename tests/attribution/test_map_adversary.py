@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.interventions import adversarial_divergence, reweighted
+from heedful.attribution.attention_maps import attention_maps, read_attention
+from heedful.attribution.interventions import adversarial_divergence, other_maps, reweighted
 from heedful.errors import DataError
+from heedful.metrics.entropy import jensen_shannon
+from tests.audits import zoo
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 
 
@@ -52,10 +55,36 @@ def test_the_map_of_one_head_is_freer_than_that_of_all():
 def test_scores_move_weight_and_zeros_stay():
     alpha = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
     scores = torch.zeros_like(alpha, requires_grad=True)
-    moved = reweighted(alpha, scores)
+    moved = reweighted(alpha, scores, alpha > 0)
     torch.testing.assert_close(moved.detach(), alpha)
     (gradient,) = torch.autograd.grad(moved[0, 0], scores)
     torch.testing.assert_close(gradient[0], torch.tensor([0.16, -0.16, 0.0], dtype=torch.float64))
+
+
+def test_a_weight_of_zero_can_be_raised():
+    alpha, visible = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64), torch.tensor([True, True, False])
+    scores = torch.tensor([0.0, 20.0, 20.0], dtype=torch.float64)
+    moved = reweighted(alpha, scores, visible)
+    assert moved[1] > 0.99
+    assert moved[2] == 0
+
+
+def test_the_other_map_has_the_prediction_and_the_divergence_that_it_says():
+    subject = zoo.twins()
+    some = subject.with_targets(zoo.passages(4))
+    own = attention_maps(some, read_attention(subject, some).attention, [None] * 4)["layer 1"]
+    found = other_maps(subject, some, steps=40)
+    full = subject.predict(some, [np.ones(len(p.words), dtype=bool) for p in some])
+    for i, other in enumerate(found):
+        assert other.weights.sum() == pytest.approx(1)
+        assert other.divergence > 0.4
+        assert other.divergence == pytest.approx(float(jensen_shannon(other.weights[None], own[i][None])[0]), abs=1e-6)
+        assert other.probability == pytest.approx(full[i], abs=0.01)
+
+
+def test_only_the_map_shown_is_changed():
+    """The second layer takes away what the first adds: changing both would keep the prediction, but one is shown."""
+    assert (adversarial_divergence(zoo.undoing(), zoo.passages(4), steps=60) < 0.2).all()
 
 
 def test_a_network_that_cannot_be_changed_has_no_adversary():

@@ -7,29 +7,58 @@ from heedful.audits.result import AuditExample, Weights
 from tests.audits.constructed import passages, pooled
 
 
+def texts(count, seed=0):
+    """Texts of one passage each, the first to be kept as an example."""
+    return [[(passage, i == 0)] for i, passage in enumerate(passages(count, seed=seed))]
+
+
 def part(chunk):
-    example = AuditExample(
-        1, ("a", "b"), "yes", None, 0.5, (0.25, 0.75), (Weights("gradient", (1 / 3, 2 / 3)),), (True, False)
-    )
-    numbers = {"tau/layer 1/gradient": np.array([1 / 3, np.nan])}
-    return MeasuredPart(numbers, {"gradient": [[0], [1, 2]]}, ["yes", "no"], ["yes", "yes"], [example])
+    weights = (Weights("gradient", (1 / 3, 2 / 3)),)
+    examples = [
+        AuditExample(p.text, ("a", "b"), "yes", None, 0.5, (0.25, 0.75), weights, (True, False))
+        for p, kept in chunk
+        if kept
+    ]
+    numbers = {"tau/layer 1/gradient": np.array([np.nan if kept else p.text / 3 for p, kept in chunk])}
+    important = {"gradient": [[p.text] for p, _ in chunk]}
+    return MeasuredPart(numbers, important, [f"yes {p.text}" for p, _ in chunk], ["yes"] * len(chunk), examples)
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
-    chunks = [passages(2), passages(2, seed=1)]
-    fresh = measured(tmp_path, chunks, part, key="k")
-    read = measured(tmp_path, chunks, pytest.fail, key="k")
+    fresh = measured(tmp_path, texts(5), part, key="k", chunk=2)
+    read = measured(tmp_path, texts(5), pytest.fail, key="k")
+    assert len(list(tmp_path.iterdir())) == 5
+    assert [p.outputs for p in fresh] == [[f"yes {i}"] for i in range(5)]
     for first, second in zip(fresh, read, strict=True):
         np.testing.assert_array_equal(first.numbers["tau/layer 1/gradient"], second.numbers["tau/layer 1/gradient"])
         assert (first.important, first.outputs, first.predicted) == (second.important, second.outputs, second.predicted)
         assert first.examples == second.examples
+    assert [len(p.examples) for p in read] == [1, 0, 0, 0, 0]
+
+
+def test_after_the_first_text_there_is_something_to_go_on_from(tmp_path):
+    asked, events = [], []
+
+    def interrupted(chunk):
+        asked.append([p.text for p, _ in chunk])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return part(chunk)
+
+    with pytest.raises(KeyboardInterrupt):
+        measured(tmp_path, texts(5), interrupted, key="k", chunk=3)
+    assert asked == [[0], [1, 2, 3]]
+    asked.append([])
+    measured(tmp_path, texts(5), interrupted, key="k", chunk=3, on_progress=events.append)
+    assert asked[3:] == [[1], [2, 3, 4]]
+    assert events[0] == {"model": "audit", "step": 1, "steps": 5, "resumed": True}
 
 
 @pytest.mark.parametrize(
     "damage", ["", "{", "[]", "{}", '{"answer": {}, "sha256": "0"}', '{"answer": 3, "sha256": "0"}']
 )
 def test_a_damaged_file_is_named_set_aside_and_measured_again(tmp_path, damage):
-    chunks = [passages(2)]
+    chunks = texts(1)
     measured(tmp_path, chunks, part, key="k")
     (file,) = tmp_path.iterdir()
     whole = file.read_text()
@@ -47,7 +76,7 @@ def test_a_damaged_file_is_named_set_aside_and_measured_again(tmp_path, damage):
 
 def test_another_key_is_another_file(tmp_path):
     for key in ("a", "b"):
-        measured(tmp_path, [passages(2)], part, key=key)
+        measured(tmp_path, texts(1), part, key=key)
     assert len(list(tmp_path.iterdir())) == 2
 
 

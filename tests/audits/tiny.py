@@ -77,6 +77,25 @@ def gpt2(seed: int = 0, **settings: Any) -> Tiny:
     return _encoder(transformers.GPT2Config, byte_pieces(template=False), seed, settings)
 
 
+def modernbert(seed: int = 0, **settings: Any) -> Tiny:
+    """Its head reads the first place, or the mean of all with classifier_pooling="mean"."""
+    special = {"cls_token_id": 2, "sep_token_id": 3}
+    return _encoder(transformers.ModernBertConfig, word_pieces(), seed, special | settings)
+
+
+def xlnet(seed: int = 0, **settings: Any) -> Tiny:
+    """Its head reads the last place."""
+    sizes = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32, "mem_len": None}
+    tokenizer = word_pieces()
+    config = transformers.XLNetConfig(**{**_special(tokenizer), **sizes, **NAMES, "initializer_range": 0.5, **settings})
+    return _made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
+
+
+def llama(seed: int = 0, **settings: Any) -> Tiny:
+    sizes = {"num_key_value_heads": 2}
+    return _encoder(transformers.LlamaConfig, byte_pieces(template=False), seed, sizes | settings)
+
+
 def t5(seed: int = 0, **settings: Any) -> Tiny:
     tokenizer = sentence_pieces()
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "initializer_factor": 3.0}

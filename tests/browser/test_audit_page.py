@@ -1,6 +1,7 @@
 """The page of an audit in a real browser."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -171,3 +172,44 @@ def test_everything_is_there_without_a_script(browser, page):
         assert "head 3" in by_id(browser, "heads").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.fixture(scope="module")
+def one_head(tmp_path_factory):
+    """An audit of one layer with one head: there is no grid of heads."""
+    result = audit_example()
+    headline = "layer 1"
+    kept = tuple(
+        replace(score, of=headline) if score.of == result.headline else score
+        for score in result.scores
+        if not score.of.startswith("layer ") or score.of == result.headline
+    )
+    made = replace(result, layers=1, heads=1, headline=headline, scores=kept)
+    return made, write_audit_page(made, tmp_path_factory.mktemp("one") / "page.html", "heedful audit")
+
+
+def test_the_page_of_one_head_has_no_errors_and_pages_finds_orders_and_saves(browser, one_head, downloads):
+    result, page = one_head
+    opened = visit(browser, page)
+    assert opened.get_log("browser") == []
+    assert opened.find_elements(By.ID, "heads") == []
+    assert len(opened.execute_script(SHOWN)) == 10
+    opened.execute_script("document.getElementById('next').click()")
+    settle(opened)
+    assert by_id(opened, "place").text == f"11–{EXAMPLES} of {EXAMPLES}"
+    Select(by_id(opened, "order")).select_by_value("sure")
+    settle(opened)
+    assert opened.execute_script(SHOWN)[0] == str(result.examples[-1].text)
+    by_id(opened, "find").send_keys("STUBBORN")
+    settle(opened)
+    assert by_id(opened, "found").text == f"3 of {EXAMPLES} found"
+    press(opened, "words", "CSV")
+    assert len(saved_rows(downloads, "words.csv")) == sum(len(example.words) for example in result.examples)
+
+
+def test_words_that_speak_against_the_output_have_another_colour(opened):
+    beside = "return [...document.querySelectorAll('.example:not([hidden]) .words.beside .w')].map(w => w.className)"
+    assert any(" n" in name for name in opened.execute_script(beside))
+    Select(by_id(opened, "beside")).select_by_visible_text(GRADIENT)
+    settle(opened)
+    assert not any(" n" in name for name in opened.execute_script(beside))

@@ -14,6 +14,7 @@ from heedful.metrics.statistics import Estimate
 from heedful.reports.audit_page import (
     Scores,
     another_section,
+    argument,
     head_grids,
     largest_tau,
     movement_section,
@@ -76,19 +77,23 @@ def test_everything_asked_for_is_on_the_page(page, result):
     for name in (*LAYER_MAPS, *HEAD_MAPS, *INPUTS, HIDDEN, "mean", "rollout", RANDOM):
         assert name in text, name
     assert "−0.142 (−0.172 to −0.112)" in text
-    assert "31 % (21–41) of passages" in text
-    assert [page.count(f'class="badge {answer}"') for answer in ("yes", "no", "unclear")] == [4, 1, 1]
+    assert "n 40, effect size 1.25" in text
+    badges = ("yes reassuring", "yes worrying", "no worrying", "unclear open")
+    assert [page.count(f'class="badge {badge}"') for badge in badges] == [3, 1, 1, 1]
+    assert page.index('class="grade show-with-a-caveat"') < page.index('id="argument"') < page.index('class="badge')
     assert page.count('<article class="example">') == EXAMPLES
 
 
 def test_words_stand_in_the_page_as_they_are(page, result):
     seen = Elements(page)
-    assert seen.words == [word for example in result.examples for word in example.words]
+    first = argument(result, 0.3466)
+    twice = 2 * [word for word, _, _ in first.words]
+    assert seen.words == twice + [word for example in result.examples for word in example.words]
     assert set(HOSTILE_WORDS) <= set(seen.words)
     assert seen.tags.count("script") == 2
     assert not {"img", "iframe"} & set(seen.tags)
     assert "alert(1)</script>" not in page
-    assert seen.marked == [m for e in result.examples for m in (e.rationale or (False,) * len(e.words))]
+    assert seen.marked[len(twice) :] == [m for e in result.examples for m in (e.rationale or (False,) * len(e.words))]
 
 
 @settings(max_examples=20, deadline=None)
@@ -100,13 +105,30 @@ def test_words_stand_in_the_page_as_they_are(page, result):
 def test_any_word_is_shown_and_never_run(words):
     made, n = audit_example(scores=(), contrasts=()), len(words)
     example = replace(
-        made.examples[0], words=tuple(words), map=(1 / n,) * n, importances=(), rationale=(), output=words[0]
+        made.examples[0], words=tuple(words), map=(1 / n,) * n, importances=(), rationale=(), output=words[0], other=()
     )
     seen = Elements(
         render_audit(replace(made, examples=(example,), model=words[0], labels=(LabelCount(words[-1], 1, 1),)))
     )
     assert seen.words == words
     assert seen.tags.count("script") == 2
+
+
+def test_the_page_opens_with_two_maps_of_one_prediction(page, result):
+    """The example whose other map is furthest away, of those that are short; example 11 has four words."""
+    first = argument(result, 0.3466)
+    assert (first.text, first.found, first.far, first.examples) == (result.examples[10].text, True, 5, EXAMPLES)
+    assert [word for word, _, _ in first.words] == list(result.examples[10].words)
+    assert "A different map was found for 5 of 12 examples" in page
+    assert "divergence 0.500 nats, threshold 0.347" in page
+
+
+def test_where_none_was_found_the_furthest_is_shown(result):
+    near = replace(result, examples=tuple(replace(e, divergence=0.02) for e in result.examples))
+    assert "No quite different map gives this prediction" in render_audit(near)
+    none = replace(result, examples=tuple(replace(e, other=(), divergence=None) for e in result.examples))
+    assert argument(none, 0.3466) is None
+    assert 'id="argument"' not in render_audit(none)
 
 
 def test_half_a_surrogate_pair_is_written(result, tmp_path):
@@ -233,7 +255,7 @@ def test_pictures_have_a_line_for_each_number(result):
     assert dict(moved.tables[0].rows)["all layers"][0].startswith(
         f"{result.score('tvd', 'permuted', 'all layers').value:.3f}"
     )
-    assert len(another_section(scores).pictures) == 1
+    assert len(another_section(scores, 0.3466).pictures) == 1
 
 
 def test_whiskers_end_where_the_interval_ends():
@@ -284,5 +306,5 @@ def test_in_a_terminal(result, capsys, tmp_path):
         assert f"{question.answer} {question.question}" in " ".join(text.split())
     tau = result.score("tau", HEADLINE, DELETION)
     assert f"{DELETION} {tau.value:.2f} {tau.low:.2f}–{tau.high:.2f}" in text
-    assert "permuted attention moves predictions by" in text
+    assert "layer 3 permuted moves predictions by" in text
     assert "page.html" in text

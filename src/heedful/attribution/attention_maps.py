@@ -72,7 +72,7 @@ def head_of(name: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Importance(Ragged):
-    """One row per passage, or per hidden state of each passage in turn; every row sums to 1.
+    """One row per passage, or per hidden state of each passage in turn; the absolute values of a row sum to 1.
 
     Where nothing matters (every gradient or difference is 0), and where the only word of a text would have to be
     deleted, there is nothing to divide: all words get the same share, and `undefined` is true for the row.
@@ -99,10 +99,12 @@ def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
     query = subject.network.query
 
     def of_batch(batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers | None]]:
-        output = subject.run(batch)
-        attention = torch.stack([query_rows(alpha, query) for alpha in output.attention], dim=1)
+        output, weights = subject.run(batch), subject.reading(batch)
+        attention = torch.stack([query_rows(alpha, query, weights) for alpha in output.attention], dim=1)
         flow = rollout(output.attention) if batch.before is None else None
-        flows = [None] * len(attention) if flow is None else batch.words_of(query_rows(flow[:, None], query)[:, 0])
+        flows: Sequence[Numbers | None] = [None] * len(attention)
+        if flow is not None:
+            flows = batch.words_of(query_rows(flow[:, None], query, weights)[:, 0])
         return list(zip(numbers(output.probabilities), batch.words_of(attention), flows, strict=True))
 
     probabilities, attention, flows = zip(*subject.map(passages, of_batch), strict=True)
@@ -135,41 +137,50 @@ def attention_maps(
     return {name: shares(passages, row, include_special=include_special) for name, row in rows.items()}
 
 
-def shares(passages: Sequence[Passage], rows: Sequence[Numbers], *, include_special: bool = False) -> Importance:
-    """Absolute values of all words as shares of the explained words, one row per passage.
+def shares(
+    passages: Sequence[Passage], rows: Sequence[Numbers], *, include_special: bool = False, signed: bool = False
+) -> Importance:
+    """Absolute values of all words as shares of the explained words, one row per passage; signed: with their signs.
 
     >>> passage = Passage(0, ("<s>", "good", "film"), (True, False, False), (1, 7, 8), (0, 1, 2))
-    >>> shares([passage], [np.array([0.6, 0.3, 0.1])]).values
+    >>> shares([passage], [np.array([0.6, 0.3, -0.1])]).values
     array([0.75, 0.25])
+    >>> shares([passage], [np.array([0.6, 0.3, -0.1])], signed=True).values
+    array([ 0.75, -0.25])
     """
-    kept = [np.abs(row[p.explained(include_special=include_special)]) for p, row in zip(passages, rows, strict=True)]
-    return normalised(np.concatenate(kept), np.array([len(row) for row in kept], dtype=np.int64))
+    kept = [row[p.explained(include_special=include_special)] for p, row in zip(passages, rows, strict=True)]
+    values, lengths = np.concatenate(kept).astype(np.float64), np.array([len(row) for row in kept], dtype=np.int64)
+    return normalised(values if signed else np.abs(values), lengths)
 
 
 def normalised(values: Numbers, lengths: NDArray[np.int64]) -> Importance:
-    """Rows divided by their sums, in place; equal shares where a row is all 0.
+    """Rows divided by the sums of their absolute values, in place; equal shares where a row is all 0.
 
     >>> normalised(np.array([1.0, 3.0, 0.0, 0.0]), np.array([2, 2])).values
     array([0.25, 0.75, 0.5 , 0.5 ])
     """
     offsets = offsets_of(lengths)
-    tops = np.maximum.reduceat(values, offsets[:-1]) if len(lengths) else np.empty(0)
+    tops = np.maximum.reduceat(np.abs(values), offsets[:-1]) if len(lengths) else np.empty(0)
     if not np.isfinite(tops).all():
         raise DataError(f"row {int(np.argmax(~np.isfinite(tops)))} has a gradient that is not a finite number")
     undefined = tops == 0
     values /= np.repeat(np.where(undefined, 1, tops), lengths)  # first by the largest: tiny numbers must not sum to 0
     values[np.repeat(undefined, lengths)] = 1
     if len(lengths):
-        values /= np.repeat(np.add.reduceat(values, offsets[:-1]), lengths)
+        values /= np.repeat(np.add.reduceat(np.abs(values), offsets[:-1]), lengths)
     return Importance(values, offsets, undefined)
 
 
-def query_rows(alpha: Float[Tensor, "B H Q L"], query: Query) -> Float[Tensor, "B H L"]:
-    """Attention from the positions that explain the prediction.
+def query_rows(
+    alpha: Float[Tensor, "B H Q L"], query: Query, weights: Float[Tensor, "B Q"] | None = None
+) -> Float[Tensor, "B H L"]:
+    """Attention from the positions that explain the prediction; weights: of the positions, see `Subject.reading`.
 
     >>> query_rows(torch.eye(2)[None, None], "last")
     tensor([[[0., 1.]]])
     """
+    if weights is not None:
+        return torch.einsum("bq,bhql->bhl", weights.to(alpha.dtype), alpha)
     if query == "mean":
         return alpha.mean(2)
     return alpha[:, :, 0 if query == "first" else -1]

@@ -5,21 +5,27 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.attribution.huggingface_text import TokenReader, load, longest_input
 from heedful.attribution.interface import Before, Change, Embedded, ModelParts, Output, Passage, Pieces, Query
-from heedful.attribution.taps import Attention, Taps, find_taps
+from heedful.attribution.layer_stack import LayerStack, find_stack
+from heedful.attribution.taps import Attention, Taps, find_taps, states_recorded
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import evaluation_mode
 
 SAMPLE = "One, two and three: this is what a text may look like."
+SHORT_SAMPLE = "A text may be short."
+UNREAD = 1e-4  # share of the largest gradient below which the head does not read a position
+EVEN = 1e-3  # relative difference below which two gradients are equal
+SAME = 1e-5  # difference of probabilities or weights that is rounding
+HALF = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,12 @@ class OpenedModel:
 
     def randomised(self, seed: int) -> Any:
         """The same architecture with new random parameters; None if its class needs more than a config."""
-        first = next(self.model.parameters())
+        first, config = next(self.model.parameters()), copy.deepcopy(self.model.config)
+        config.dtype = first.dtype  # some classes draw their parameters in the precision that the config names
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             try:
-                fresh = type(self.model)(copy.deepcopy(self.model.config))
+                fresh = type(self.model)(config)
             except TypeError:
                 return None
         return replace(self, model=fresh.to(first.device, first.dtype).eval().requires_grad_(False))
@@ -123,11 +130,12 @@ def restored_afterwards(model: nn.Module) -> Iterator[None]:
     """Eager attention, evaluation mode, no gradients for parameters; afterwards everything is restored.
 
     That covers all attributes of its modules and configs (modes, hooks, attention implementations), `requires_grad`,
-    and torch's random state.
+    and torch's random state. Parameters in half precision are used in single precision, which represents them exactly:
+    differences of probabilities that matter would be lost in the rounding of half precision.
     """
     restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
     try:
-        with evaluation_mode([model]):
+        with evaluation_mode([model]), _single_precision(model):
             for config in _configs(model):
                 config._attn_implementation = "eager"
                 if getattr(config, "use_cache", False):
@@ -136,6 +144,20 @@ def restored_afterwards(model: nn.Module) -> Iterator[None]:
     finally:
         for put_back in restore:
             put_back()
+
+
+@contextmanager
+def _single_precision(model: nn.Module) -> Iterator[None]:
+    """Parameters and buffers in half precision are replaced by single ones; afterwards they are the same tensors."""
+    tensors = [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.dtype in HALF]
+    own = [tensor.data for tensor in tensors]
+    try:
+        for tensor in tensors:
+            tensor.data = tensor.data.float()
+        yield
+    finally:
+        for tensor, data in zip(tensors, own, strict=True):
+            tensor.data = data
 
 
 def _saved_state(thing: Any) -> Callable[[], None]:
@@ -182,8 +204,7 @@ def open_classifier(
     """A classifier as a network, and its tokeniser as a reader.
 
     model: a folder, a Hub id, or a model with its tokeniser; a model stays on its device. query: whose attention
-    explains the prediction; by default the last piece in a causal model, the classification token if there is one, and
-    otherwise the mean of all.
+    explains the prediction; by default the positions that the model's head reads, by the gradient of its logits.
 
     >>> from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
@@ -195,7 +216,7 @@ def open_classifier(
     ...     pieces = torch.tensor([reader.read(0, "not bad").pieces])
     ...     output = network.run(network.embed(pieces))
     >>> network.query, network.can_change, output.attention[0].shape, reader.labels
-    ('mean', True, torch.Size([1, 2, 2, 2]), ('LABEL_0', 'LABEL_1'))
+    ('first', True, torch.Size([1, 2, 2, 2]), ('LABEL_0', 'LABEL_1'))
     """
     loaded, tokenizer = load("classifier", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if loaded.config.is_encoder_decoder:
@@ -207,7 +228,16 @@ def open_classifier(
 
 @dataclass(frozen=True)
 class HuggingFaceClassifier(OpenedModel):
-    """A `Network` with a probability for every label; hidden[l] is the input of layer l."""
+    """A `Network` with a probability for every label; hidden[l] is the input of layer l.
+
+    pads: whether texts of different lengths can be run together. stack: the modules of the layers, if they were found,
+    and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on.
+    """
+
+    pads: bool = False
+    stack: LayerStack | None = None
+    sample: Tensor | None = None
+    _resumes: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def embed(self, pieces: Pieces) -> Embedded:
         """The word embeddings, without position information."""
@@ -217,12 +247,83 @@ class HuggingFaceClassifier(OpenedModel):
 
     def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """Run on B inputs of one length; differentiable. A classifier does not use `before`."""
-        returned = self.call({"inputs_embeds": embedded}, change)
+        return self._output(self.call({"inputs_embeds": embedded}, change), embedded)
+
+    def run_padded(self, embedded: Embedded, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
+        """Run on B inputs that are padded on the right; mask: which positions are no padding."""
+        inputs = {"inputs_embeds": embedded, "attention_mask": mask.long()}
+        return self._output(self.call(inputs, change), embedded)
+
+    def randomised(self, seed: int) -> Any:
+        """The same architecture with new random parameters; None if its class needs more than a config."""
+        fresh = super().randomised(seed)
+        return fresh if fresh is None else replace(fresh, stack=None, _resumes={})
+
+    def resumes_at(self, layer: int) -> bool:
+        """Whether the model can be run from this layer on; tried once, on a sample."""
+        if layer not in self._resumes:
+            self._resumes[layer] = layer > 0 and self.taps is not None and self._tried(layer)
+        return self._resumes[layer]
+
+    def resume(
+        self, layer: int, states: Tensor, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities for these states at the input of a layer; differentiable."""
+        assert self.stack is not None
+        assert self.taps is not None
+        inputs: dict[str, Tensor] = {"inputs_embeds": self._filler(states)}
+        if mask is not None:
+            inputs["attention_mask"] = mask.long()
+        with self.stack.starting_at(layer, states):
+            if change is None:
+                returned = self.model(**inputs, return_dict=True)
+            else:
+                returned = self.taps.run(lambda: self.model(**inputs, return_dict=True), change, first_layer=layer)
+        return _probabilities(self.model, returned)
+
+    @torch.no_grad()
+    def reading(self, embedded: Embedded, mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
+        """The share of each position in the gradient of the logits; they sum to 1."""
+        weights = torch.stack(
+            [
+                nn.functional.pad(_read_by_head(self, row[None, : int(m.sum())])[0], (0, int((~m).sum())))
+                for row, m in zip(embedded, mask, strict=True)
+            ]
+        )
+        return weights / weights.sum(1, keepdim=True)
+
+    def _output(self, returned: Any, embedded: Embedded) -> Output:
         attention = attention_of(self.model, returned.attentions, embedded.shape[1])
         hidden = returned.hidden_states or ()
         if len(hidden) < len(attention):
             raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
         return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]))
+
+    def _filler(self, states: Tensor) -> Tensor:
+        """Embeddings of the right shape; what is made of them is not used."""
+        width = self.model.get_input_embeddings().weight.shape[1]
+        return states.new_zeros((*states.shape[:2], width))
+
+    @torch.no_grad()
+    def _tried(self, layer: int) -> bool:
+        """Whether a run from this layer gives the same as the whole model, with its own attention and with another."""
+        if self.stack is None or self.sample is None:
+            return False
+
+        def other(number: int, alpha: Tensor) -> Tensor:
+            return alpha.flip(-1) if number == layer else alpha
+
+        own = self.run(self.sample)
+        whole = self.run(self.sample, change=other)
+        try:
+            found = (self.resume(layer, own.hidden[layer]), self.resume(layer, own.hidden[layer], change=other))
+        except Exception:  # any error of a model that cannot be run this way
+            return False
+        return all(map(_same_probabilities, found, (own.probabilities, whole.probabilities)))
+
+
+def _same_probabilities(first: Tensor, second: Tensor) -> bool:
+    return torch.allclose(first, second, rtol=0, atol=SAME)
 
 
 @torch.no_grad()
@@ -233,26 +334,91 @@ def _classifier(model: Any, reader: TokenReader, query: Query | None) -> Hugging
     attention = attention_of(model, getattr(returned, "attentions", None), len(passage.pieces))
     if model.config.pad_token_id is None:
         model.config.pad_token_id = 0  # decoders refuse batches without one; it is never used, since nothing is padded
-    query = query or _query(attention, passage, reader.tokenizer.cls_token_id)
-    network = HuggingFaceClassifier(model, query, len(attention), attention[0].shape[1])
+    network = HuggingFaceClassifier(model, query or "mean", len(attention), attention[0].shape[1])
     embedded = network.embed(torch.tensor([passage.pieces]))
     check_embeddings(model, network.run(embedded).probabilities, expected)
-    return replace(network, taps=find_taps(lambda: network.run(embedded).attention))
+    short = network.embed(torch.tensor([reader.read(0, SHORT_SAMPLE).pieces]))
+    network = replace(network, query=query or _query(network, (embedded, short)))
+    return replace(
+        network,
+        taps=find_taps(lambda: network.run(embedded).attention),
+        pads=_pads(network, embedded, short),
+        stack=find_stack(model, network.layers),
+        sample=embedded,
+    )
 
 
-def _query(attention: Attention, passage: Passage, classification: int | None) -> Query:
-    if not any(alpha.triu(1).any() for alpha in attention) or passage.pieces[-1] == classification:
+def _query(network: HuggingFaceClassifier, samples: Sequence[Tensor]) -> Query:
+    """The positions whose final states the head reads: where the gradient of the logits by them is not 0."""
+    shares = [_read_by_head(network, embedded)[0] for embedded in samples]
+    read = [share > UNREAD * share.max() for share in shares]
+    if all(bool(r[0]) and int(r.sum()) == 1 for r in read):
+        return "first"
+    if all(bool(r[-1]) and int(r.sum()) == 1 for r in read):
         return "last"
-    return "first" if passage.special[0] else "mean"
+    even = all(bool((share > (1 - EVEN) * share.max()).all()) for share in shares)
+    return "mean" if even else "weighted"
+
+
+@torch.enable_grad()
+def _read_by_head(network: HuggingFaceClassifier, embedded: Embedded) -> Float[Tensor, "1 L"]:
+    """‖∂z/∂h_q‖ of the final state h_q at each position, summed over the logits z.
+
+    The states may be computed several times over (a transposed copy that is returned, another that the head reads), so
+    the largest gradient counts.
+    """
+    model = network.model
+    returned, seen = states_recorded(lambda: call(model, {"inputs_embeds": embedded.detach().requires_grad_()}))
+    final = returned.hidden_states[-1] if getattr(returned, "hidden_states", None) else None
+    places = [] if final is None else [h for h in seen if h.shape == final.shape and torch.equal(h, final)]
+    total = torch.zeros(embedded.shape[:2], device=embedded.device)
+    for logit in _logits(model, returned).unbind(1):
+        found = torch.autograd.grad(logit.sum(), places, allow_unused=True, retain_graph=True) if places else ()
+        norms = [gradient.norm(dim=-1) for gradient in found if gradient is not None]
+        total = total + (torch.stack(norms).amax(0).to(total) if norms else 0)
+    if not bool((total > 0).any()):
+        raise DataError(
+            f"{name_of(model)}: it cannot be found out which positions its head reads; name them with --query "
+            "(first, last or mean)"
+        )
+    return total.detach()
+
+
+def _pads(network: HuggingFaceClassifier, long: Tensor, short: Tensor) -> bool:
+    """Whether a text gives the same next to a longer one, padded, as it does alone."""
+    if network.query == "last" or "attention_mask" not in inspect.signature(network.model.forward).parameters:
+        return False
+    L, width = short.shape[1], long.shape[1] - short.shape[1]
+    both = torch.cat([nn.functional.pad(short, (0, 0, 0, width)), long])
+    mask = torch.ones(both.shape[:2], dtype=torch.bool, device=both.device)
+    mask[0, L:] = False
+    try:
+        together = network.run_padded(both, mask)
+    except Exception:  # any error of a model that does not accept padding
+        return False
+    alone = network.run(short)
+    pairs = [(a[0, :, :L, :L], b[0]) for a, b in zip(together.attention, alone.attention, strict=True)]
+    padding = [a[0, :, :L, L:] for a in together.attention]
+    return (
+        width > 0
+        and _same_probabilities(together.probabilities[:1], alone.probabilities)
+        and all(a.shape == b.shape and _same_probabilities(a, b) for a, b in pairs)
+        and not any(bool(weights.any()) for weights in padding)
+    )
 
 
 def _probabilities(model: Any, returned: Any) -> Float[Tensor, "B K"]:
-    logits = getattr(returned, "logits", None)
-    if logits is None or logits.ndim != 2:
-        raise DataError(f"{name_of(model)} has no classification head: it does not return one logit for each label")
+    logits = _logits(model, returned)
     if logits.shape[1] == 1:
         logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
     return at_least_single(logits).softmax(-1)
+
+
+def _logits(model: Any, returned: Any) -> Float[Tensor, "B K"]:
+    logits = getattr(returned, "logits", None)
+    if not isinstance(logits, Tensor) or logits.ndim != 2:
+        raise DataError(f"{name_of(model)} has no classification head: it does not return one logit for each label")
+    return logits
 
 
 def _labels(config: Any) -> tuple[str, ...]:

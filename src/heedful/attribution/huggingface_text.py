@@ -229,6 +229,11 @@ class TokenReader:
         names = self.tokenizer.convert_ids_to_tokens(list(pieces))
         return self._by_marks(number, names, list(pieces), [piece in special for piece in pieces])
 
+    def special_piece(self, name: str) -> int | None:
+        """The tokeniser's `pad` or `mask` piece; None if it has none."""
+        piece: int | None = getattr(self.tokenizer, f"{name}_token_id", None)
+        return piece
+
     def encoded(self, text: str) -> Any:
         """The tokeniser's own input tensors for one text."""
         return self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.longest)

@@ -2,7 +2,7 @@
 
     g_ŷ(x)_i = ‖∂ŷ/∂e_i‖₂           (Eq. 4; of the hidden states, g_ŷ(I): h for e)
     g_{h_p}(x)_i = ‖∂‖h_p‖₂/∂e_i‖₂    (Eq. 5)
-    D_ŷ(x)_w = |ŷ − ŷ_{−w}|           (Eq. 6) word w is deleted and the rest encoded anew
+    D_ŷ(x)_w = ŷ − ŷ_{−w}             (Eq. 6, where its size is taken) word w is deleted and the rest encoded anew
     D_ŷ(I)_w                         the hidden states of w are masked, and the remaining scores projected anew
 
 and integrated gradients. ŷ is the probability of a passage's target. Rows have a value for each word, those of its
@@ -14,11 +14,11 @@ word that is all there is.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.linalg import vector_norm
 
@@ -126,42 +126,68 @@ def captum_missing() -> str:
     return f"integrated gradients were left out: {MissingExtraError('captum', 'hf', 'taking them')}"
 
 
-def integrated_gradients(subject: Subject, passages: Sequence[Passage], steps: int = 50) -> list[Numbers]:
-    """∫ e · ∂ŷ/∂e from embeddings of 0 to a passage's own (Sundararajan et al. 2017), summed into words. Signed.
+def integrated_gradients(
+    subject: Subject, passages: Sequence[Passage], steps: int = 50, *, baseline: int | None = None
+) -> list[Numbers]:
+    """∫ (e − e⁰) · ∂ŷ/∂e from a baseline e⁰ to a passage's embeddings e (Sundararajan et al. 2017), in words. Signed.
 
-    A row sums to ŷ − ŷ(0), up to the error of `steps` points of Gauss–Legendre quadrature.
+    baseline: the piece whose embedding stands for every word, special words keeping their own; embeddings of 0 for
+    all if it is None. A row sums to ŷ − ŷ(e⁰), up to the error of `steps` points of Gauss–Legendre quadrature.
     """
 
     def of_batch(batch: PassageBatch) -> list[Numbers]:
         end = subject.network.embed(batch.pieces).detach()
-        return _integrate(subject, batch, end, torch.zeros_like(end), steps, subject.run)
+
+        def predict(some: PassageBatch, values: Tensor) -> Tensor:
+            return subject.run(some, values).probabilities
+
+        return _integrate(subject, batch, end, _baseline(subject, batch, baseline), steps, predict)
 
     return subject.map(passages, of_batch, gradients=True)
 
 
+def _baseline(subject: Subject, batch: PassageBatch, piece: int | None) -> Tensor:
+    """The embeddings from which an integral starts."""
+    if piece is None:
+        return torch.zeros_like(subject.network.embed(batch.pieces))
+    pieces = batch.pieces.clone()
+    for b, passage in enumerate(batch.passages):
+        plain = torch.tensor([not passage.special[word] for word in passage.word], device=pieces.device)
+        pieces[b, : len(passage.pieces)][plain] = piece
+    return subject.network.embed(pieces).detach()
+
+
 def hidden_integrated_gradients(
-    subject: Subject, passages: Sequence[Passage], layer: int, steps: int = 50
+    subject: Subject, passages: Sequence[Passage], layer: int, steps: int = 50, *, baseline: int | None = None
 ) -> list[Numbers] | None:
     """∫ (h − h⁰) · ∂ŷ/∂h up to the states h that a layer's attention reads, summed into words. Signed.
 
-    h⁰ are the states for embeddings of 0, where the integrals of inputs start too: no input gives states of 0, and
-    layer norms are not continuous there. A row sums to ŷ − ŷ(h⁰). None where the network's states cannot be replaced.
+    h⁰ are the states for the baseline, where the integrals of inputs start too: no input gives states of 0, and layer
+    norms are not continuous there. A row sums to ŷ − ŷ(h⁰). None where the network's states cannot be replaced.
     """
 
     def of_batch(batch: PassageBatch) -> list[Numbers | None]:
         embedded = subject.network.embed(batch.pieces).detach()
+        with torch.no_grad():
+            start = subject.run(batch, _baseline(subject, batch, baseline)).hidden[layer]
+        if subject.resumes_at(layer):
+            with torch.no_grad():
+                end = subject.run(batch, embedded).hidden[layer]
+
+            def resume(some: PassageBatch, states: Tensor) -> Tensor:
+                return subject.resume(some, layer, states)
+
+            return [*_integrate(subject, batch, end.detach(), start, steps, resume)]
         place = find_states(lambda given: subject.run(batch, given).hidden[layer], embedded)
         if place is None:
             return [None] * len(batch.passages)
-        with torch.no_grad():
-            start = subject.run(batch, torch.zeros_like(embedded)).hidden[layer]
 
-        def run(some: PassageBatch, states: Tensor) -> Any:
-            return place.put(
-                lambda given: subject.run(some, given), subject.network.embed(some.pieces).detach(), states
-            )
+        def predict(some: PassageBatch, states: Tensor) -> Tensor:
+            inputs = subject.network.embed(some.pieces).detach()
+            probabilities: Tensor = place.put(lambda given: subject.run(some, given), inputs, states).probabilities
+            return probabilities
 
-        return [*_integrate(subject, batch, place.states, start, steps, run)]
+        return [*_integrate(subject, batch, place.states, start, steps, predict)]
 
     rows = subject.map(passages, of_batch, gradients=True)
     known = [row for row in rows if row is not None]
@@ -174,9 +200,9 @@ def _integrate(
     end: Tensor,
     start: Tensor,
     steps: int,
-    run: Callable[[PassageBatch, Tensor], Any],
+    run: Callable[[PassageBatch, Tensor], Tensor],
 ) -> list[Numbers]:
-    """captum's integral of (end − start) · ∂ŷ/∂values; run: the network's output for these values."""
+    """captum's integral of (end − start) · ∂ŷ/∂values; run: the probabilities for these values."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError:
@@ -184,7 +210,7 @@ def _integrate(
 
     def predict(values: Tensor, row: Tensor) -> Tensor:
         some = batch.take(row)
-        y = target_probability(run(some, values).probabilities, some)
+        y = target_probability(run(some, values), some)
         depends = y.requires_grad or not values.requires_grad
         return y if depends else y + 0 * values.sum((1, 2))  # captum asks for the gradient even where there is none
 
@@ -198,13 +224,14 @@ def _integrate(
     return batch.words_of(integral.sum(-1))
 
 
-def d_y_x(subject: Subject, passages: Sequence[Passage]) -> list[Numbers]:
-    """Leave-one-out importance of the words of each passage.
+def d_y_x(subject: Subject, passages: Sequence[Passage], *, spans: int | None = None) -> list[Numbers]:
+    """Leave-one-out importance of the words of each passage: below 0 where ŷ rises without the word.
 
     On the fast path, an LSTM layer keeps the states that a deletion does not change, and computes many deletions
-    together. Any other model is run on every shortened passage.
+    together. Any other model is run on every shortened passage. spans: in a text of more words, so many spans of
+    neighbouring words are left out in place of single words; the words of a span share its importance equally.
     """
-    if _on_fast_path(subject, passages):
+    if spans is None and _on_fast_path(subject, passages):
 
         def deletions(batch: PassageBatch) -> list[Numbers]:
             rows = zip(batch.passages, batch.words_of(lstm_fast_path.deletions(subject, batch)), strict=True)
@@ -215,22 +242,34 @@ def d_y_x(subject: Subject, passages: Sequence[Passage]) -> list[Numbers]:
 
         return subject.map(passages, deletions, at_once=at_once)
     everything = [np.ones(len(passage.words), dtype=bool) for passage in passages]
-    variants = [(i, int(word)) for i, passage in enumerate(passages) for word in np.flatnonzero(passage.explained())]
+    variants = [(i, span) for i, passage in enumerate(passages) for span in deleted_spans(passage, spans)]
     full = subject.predict(passages, everything)
     shortened = subject.predict(
-        [passages[i] for i, _ in variants], [np.arange(len(everything[i])) != word for i, word in variants]
+        [passages[i] for i, _ in variants], [~np.isin(np.arange(len(everything[i])), span) for i, span in variants]
     )
     result = [np.zeros(len(passage.words)) for passage in passages]
-    for (i, word), y in zip(variants, shortened, strict=True):
-        result[i][word] = 0.0 if np.isnan(y) else abs(full[i] - y)
+    for (i, span), y in zip(variants, shortened, strict=True):
+        result[i][span] = 0.0 if np.isnan(y) else (full[i] - y) / len(span)
     return result
 
 
-def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> list[Numbers]:
-    """Leave-one-out importance of the hidden states that a layer's attention reads.
+def deleted_spans(passage: Passage, most: int | None = None) -> list[NDArray[np.int64]]:
+    """The words that leave-one-out deletes together: each word alone, or at most so many spans of neighbours.
+
+    >>> passage = Passage.of_pieces(0, [7, 8, 9, 7, 8])
+    >>> [span.tolist() for span in deleted_spans(passage, 2)], len(deleted_spans(passage))
+    ([[0, 1, 2], [3, 4]], 5)
+    """
+    words = np.flatnonzero(passage.explained())
+    return np.array_split(words, len(words) if most is None else min(most, len(words))) if len(words) else []
+
+
+def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1, *, spans: int | None = None) -> list[Numbers]:
+    """Leave-one-out importance of the hidden states that a layer's attention reads, with its sign.
 
     The states of a word are masked, and the scores of all other states are projected anew. Networks without `parts`
     have no scores to project: there, the remaining weights are divided by their sum. For a softmax that is the same.
+    spans: as for `d_y_x`.
     """
     if subject.network.parts is None:
         subject.require_change("leave-one-out of hidden states")
@@ -240,20 +279,24 @@ def d_y_h(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> lis
         (B, L), device = batch.pieces.shape, batch.pieces.device
         words = [passage.word + (-1,) * (L - len(passage.word)) for passage in batch.passages]
         word, full = torch.tensor(words, device=device), predict(torch.arange(B, device=device), batch.mask)
+        kept = [[p.special[w] for w in p.word] + [True] * (L - len(p.word)) for p in batch.passages]
+        stays = torch.tensor(kept, device=device)  # special words and padding
         result = [np.zeros(len(passage.words)) for passage in batch.passages]
         variants = [
-            (b, w)
+            (b, span)
             for b, passage in enumerate(batch.passages)
             if len(set(passage.word)) > 1
-            for w in np.flatnonzero(passage.explained()).tolist()
+            for span in deleted_spans(passage, spans)
         ]
         at_once = max(1, subject.max_tokens // L)
-        for start in range(0, len(variants), at_once):
-            chunk = variants[start : start + at_once]
-            row, left_out = torch.tensor(chunk, device=device).unbind(1)
-            without = predict(row, batch.mask[row] & (word[row] != left_out[:, None]))
-            for (b, w), difference in zip(chunk, numbers((full[row] - without).abs()), strict=True):
-                result[b][w] = difference
+        for begin in range(0, len(variants), at_once):
+            chunk = variants[begin : begin + at_once]
+            row = torch.tensor([b for b, _ in chunk], device=device)
+            first, last = (torch.tensor([int(span[k]) for _, span in chunk], device=device)[:, None] for k in (0, -1))
+            inside = (word[row] >= first) & (word[row] <= last)
+            without = predict(row, batch.mask[row] & (stays[row] | ~inside))
+            for (b, span), difference in zip(chunk, numbers(full[row] - without), strict=True):
+                result[b][span] = difference / len(span)
         return result
 
     return subject.map(passages, of_batch, at_once=within(min(lstm_fast_path.ROWS, subject.max_tokens)))
@@ -283,16 +326,16 @@ def _masked_prediction(subject: Subject, batch: PassageBatch, layer: int) -> Cal
     With `parts`, the texts are encoded and scored once.
     """
     network, parts = subject.network, subject.network.parts
+    number = range(network.layers)[layer]
     if parts is not None:
         states = parts.encode(network.embed(batch.pieces), batch.mask, batch.before)
         scores = parts.score(states)
+    else:
+        changed = subject.changed(batch, number, subject.run(batch).hidden[number])
 
     def probabilities(row: Tensor, keep: Tensor) -> Tensor:
         if parts is not None:
             return parts.read(states.rows(row), parts.project(scores[row], keep))
-        changed = range(network.layers)[layer]
-        return subject.run(
-            batch.take(row), change=lambda number, alpha: hide_pieces(alpha, ~keep) if number == changed else alpha
-        ).probabilities
+        return changed(row, lambda at, alpha: hide_pieces(alpha, ~keep) if at == number else alpha)
 
     return lambda row, keep: target_probability(probabilities(row, keep), batch.take(row))

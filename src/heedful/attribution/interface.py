@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from heedful.errors import DataError
 from heedful.models.training import evaluation_mode
 
 T = TypeVar("T")
-Query = Literal["first", "last", "mean", "only"]
+Query = Literal["first", "last", "mean", "weighted", "only"]
 Pieces = Int[Tensor, "B L"]
 Embedded = Float[Tensor, "B L E"]
 Before = Int[Tensor, "B T"] | None  # the output pieces so far
@@ -29,6 +29,7 @@ Change = Callable[[int, Tensor], Tensor]  # (layer, α (B, H, Q, L)) → the α 
 Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
+WASTE = 0.15  # share of padding in a batch that is filled with texts of different lengths
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Network(Protocol):
     """A model that returns its attention and hidden states.
 
     query: which of the Q positions of `Output.attention` explain the prediction: the first (a classification token),
-    the last (a decoder), the mean of all, or the only one there is (Q = 1).
+    the last (a decoder), the mean of all, a weighted mean (see `WeighingNetwork`), or the only one there is (Q = 1).
     """
 
     @property
@@ -84,6 +85,44 @@ class Network(Protocol):
 
     def randomised(self, seed: int) -> "Network | None":
         """The same architecture with new random parameters; None where that is not possible."""
+
+
+@runtime_checkable
+class PaddingNetwork(Network, Protocol):
+    """A network that can be run on inputs of different lengths together, padded on the right.
+
+    pads: whether padding changes nothing, which is tried when the model is opened.
+    """
+
+    pads: bool
+
+    def run_padded(self, embedded: Embedded, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
+        """As `run`; mask: which positions are no padding."""
+
+
+@runtime_checkable
+class ResumingNetwork(Network, Protocol):
+    """A network that can be run from one of its layers on, so that the layers below are computed once."""
+
+    def resumes_at(self, layer: int) -> bool:
+        """Whether `resume` gives the same as a run of the whole network."""
+
+    def resume(
+        self,
+        layer: int,
+        states: Float[Tensor, "B L D"],
+        mask: Bool[Tensor, "B L"] | None = None,
+        change: Change | None = None,
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities for these states at the input of a layer; differentiable."""
+
+
+@runtime_checkable
+class WeighingNetwork(Network, Protocol):
+    """A network whose head reads several positions, in shares that depend on the text (query "weighted")."""
+
+    def reading(self, embedded: Embedded, mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
+        """The share of each position; they sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +248,16 @@ class Passage:
         kept = keep | np.array(self.special, dtype=bool)
         return replace(self, pieces=self.pieces_of(kept), word=tuple(word for word in self.word if kept[word]))
 
+    def masked(self, keep: Keep, mask: int) -> "Passage":
+        """The passage with the piece `mask` for each piece of the words that are neither kept nor special.
+
+        >>> Passage(0, ("<s>", "good"), (True, False), (1, 7), (0, 1)).masked(np.array([False, False]), 9).pieces
+        (1, 9)
+        """
+        kept = keep | np.array(self.special, dtype=bool)
+        pieces = tuple(p if kept[word] else mask for p, word in zip(self.pieces, self.word, strict=True))
+        return replace(self, pieces=pieces)
+
 
 @runtime_checkable
 class Reader(Protocol):
@@ -256,16 +305,26 @@ class Subject:
 
     At most `max_tokens` pieces are run at once (a longer passage is run alone), a quarter of that where gradients are
     taken. padded: run texts of different lengths together, through `Network.parts`; one-layer LSTMs then take the fast
-    path. Without it, every batch holds inputs of one length.
+    path. Without it, every batch holds inputs of one length, unless the network is a `PaddingNetwork`. mask: words are
+    erased by this piece in their place; without it they are deleted. on_run: called with the number of inputs and
+    their length whenever the network is run.
     """
 
     def __init__(
-        self, network: Network, reader: Reader | None = None, *, max_tokens: int = MAX_TOKENS, padded: bool = False
+        self,
+        network: Network,
+        reader: Reader | None = None,
+        *,
+        max_tokens: int = MAX_TOKENS,
+        padded: bool = False,
+        mask: int | None = None,
+        on_run: Callable[[int, int], None] = lambda inputs, length: None,
     ) -> None:
-        self.network, self.reader, self.max_tokens = network, reader, max_tokens
+        self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
+        self._padding = network if isinstance(network, PaddingNetwork) and network.pads else None
         weights = (weight for module in network.modules for weight in module.parameters())
         self.device = next((weight.device for weight in weights), torch.device("cpu"))
 
@@ -289,11 +348,13 @@ class Subject:
         return self.labels[output] if output < len(self.labels) else str(output)
 
     def predict(self, passages: Sequence[Passage], keep: Sequence[Keep]) -> Numbers:
-        """The probability ŷ of each passage's target when the words that are not kept are deleted.
+        """The probability ŷ of each passage's target when the words that are not kept are erased.
 
-        Special words always stay. NaN where nothing would be left to read.
+        They are deleted, or replaced by the piece `mask`. Special words always stay. NaN where nothing would be left to
+        read.
         """
-        left = [passage.without(kept) for passage, kept in zip(passages, keep, strict=True)]
+        erased = Passage.without if self.mask is None else partial(Passage.masked, mask=self.mask)
+        left = [erased(passage, kept) for passage, kept in zip(passages, keep, strict=True)]
         possible = [i for i, passage in enumerate(left) if passage.pieces]
         result = np.full(len(passages), np.nan)
         result[possible] = self.map(
@@ -313,18 +374,63 @@ class Subject:
         if not self.network.can_change:
             raise DataError(f"{purpose} needs a network whose attention can be replaced; this one does not allow it")
 
-    def run(self, batch: PassageBatch, embedded: Tensor | None = None, change: Change | None = None) -> Output:
-        """Run the network on a batch, or on embeddings in its place; an error where the output is malformed."""
+    def run(
+        self,
+        batch: PassageBatch,
+        embedded: Tensor | None = None,
+        change: Change | None = None,
+        *,
+        finite: bool = True,
+    ) -> Output:
+        """Run the network on a batch, or on embeddings in its place; an error where the output is malformed.
+
+        finite: whether a prediction that is not a number is an error too.
+        """
         network, parts = self.network, self.parts
         embedded = network.embed(batch.pieces) if embedded is None else embedded
-        if parts is None:
-            output = network.run(embedded, batch.before, change)
-        else:
+        self.on_run(*embedded.shape[:2])
+        if parts is not None:
             output = parts.output(parts.encode(embedded, batch.mask, batch.before), batch.mask, change)
-        self._check(output, batch)
+        elif self._padding is not None and not bool(batch.mask.all()):
+            output = self._padding.run_padded(embedded, batch.mask, change)
+        else:
+            output = network.run(embedded, batch.before, change)
+        self._check(output, batch, finite=finite)
         return output
 
-    def _check(self, output: Output, batch: PassageBatch) -> None:
+    def resumes_at(self, layer: int) -> bool:
+        """Whether the network can be run from this layer on (`resume`)."""
+        network = self.network
+        return self.parts is None and isinstance(network, ResumingNetwork) and network.resumes_at(layer)
+
+    def resume(self, batch: PassageBatch, layer: int, states: Tensor, change: Change | None = None) -> Tensor:
+        """Probabilities for these states at the input of a layer; they are not checked to be numbers."""
+        self.on_run(*states.shape[:2])
+        return cast(ResumingNetwork, self.network).resume(
+            layer, states, None if bool(batch.mask.all()) else batch.mask, change
+        )
+
+    def changed(
+        self, batch: PassageBatch, layer: int, states: Float[Tensor, "B L D"]
+    ) -> Callable[[Int[Tensor, " R"], Change], Float[Tensor, "R K"]]:
+        """A function of rows of a batch and a change of attention, in a layer or above it: the probabilities.
+
+        They are not checked to be numbers: a change may make a prediction that is none. states: the batch's own, at the
+        input of that layer; where the network allows it, the layers below are not run again.
+        """
+        if self.resumes_at(layer):
+            return lambda rows, change: self.resume(batch.take(rows), layer, states[rows], change)
+        return lambda rows, change: self.run(batch.take(rows), change=change, finite=False).probabilities
+
+    def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
+        """The share of each position in what the head reads; None where the query is a single position."""
+        if self.network.query == "weighted" and isinstance(self.network, WeighingNetwork):
+            return self.network.reading(self.network.embed(batch.pieces), batch.mask)
+        if self.network.query == "mean" and not bool(batch.mask.all()):
+            return batch.mask.double() / batch.mask.sum(1, keepdim=True)
+        return None
+
+    def _check(self, output: Output, batch: PassageBatch, *, finite: bool) -> None:
         network, (B, L), p = self.network, batch.pieces.shape, output.probabilities
         shapes = [tuple(alpha.shape) for alpha in output.attention]
         if len(shapes) != network.layers or any(
@@ -336,7 +442,8 @@ class Subject:
             )
         if p.ndim != 2 or len(p) != B:
             raise DataError(f"the network returned probabilities of shape {tuple(p.shape)}; they must be ({B}, labels)")
-        _check_finite(p, batch)
+        if finite:
+            _check_finite(p, batch)
 
     def map(
         self,
@@ -352,7 +459,7 @@ class Subject:
         together; as many as `max_tokens` allows unless given.
         """
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
-        batches = self._same_length if self.parts is None else self._padded
+        batches = self._same_length if self.parts is None and self._padding is None else self._padded
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
             for places in batches(passages, fits):
@@ -371,16 +478,27 @@ class Subject:
             yield from (places[start : start + count] for start in range(0, len(places), count))
 
     def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int]) -> Iterator[list[int]]:
-        """Shortest first, so that little is padded; all of a batch have equally much output before them."""
+        """Shortest first, so that little is padded; all of a batch have equally much output before them.
+
+        A batch of a `PaddingNetwork` ends where it would have more padding than `WASTE`, once it is a fifth full.
+        """
         lengths, before = [len(passage.pieces) for passage in passages], [len(passage.before) for passage in passages]
         order = sorted(range(len(passages)), key=lambda i: (before[i], lengths[i]))
         for _, group in groupby(order, before.__getitem__):
             batch: list[int] = []
+            pieces = 0
             for i in group:
-                if batch and len(batch) + 1 > fits(lengths[i]):
+                count, most = len(batch) + 1, fits(lengths[i])
+                wastes = (
+                    self._padding is not None
+                    and count > most / 5
+                    and pieces + lengths[i] < (1 - WASTE) * count * lengths[i]
+                )
+                if batch and (count > most or wastes):
                     yield batch
-                    batch = []
+                    batch, pieces = [], 0
                 batch.append(i)
+                pieces += lengths[i]
             yield batch
 
     def _batch(self, passages: Sequence[Passage]) -> PassageBatch:

@@ -6,81 +6,167 @@ ranks first are erased, to see whether the prediction needs them (comprehensiven
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, layer_name, query_rows
-from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
+from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Subject, numbers
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
 from heedful.models.adversary import jensen_shannon, total_variation
 
 MapOf = Callable[[Tensor], Tensor]  # attention (B, H, Q, L) of a layer → its map of words (B, W)
+Visible = Callable[[PassageBatch, int, Tensor], Tensor]  # (batch, layer, α) → which places may get weight
 TOLERANCE = 0.01
 PENALTY = 10.0
 LEARNING_RATE = 0.3
 NOISE, TILT = 0.1, 0.25  # the search starts near α, where the divergence has a gradient, shifted towards equal weights
+FLOOR = 1e-4  # the search gives visible places at least this share of an even weight, so that zeros have a gradient
+PROBES = (0.0, 0.01, 0.1, 1.0)  # scales of the random inputs that show which places a layer can see
 MAX_DIVERGENCE = math.log(2)
 
 
 def prediction_changes(
-    subject: Subject, passages: Sequence[Passage], probabilities: Float[Numbers, "B K"], seed: int
+    subject: Subject, passages: Sequence[Passage], probabilities: Float[Numbers, "B K"], seed: int, headline: str = ""
 ) -> dict[str, Numbers]:
-    """How far predictions move (total variation) and whether the label changes, by `tvd/permuted/all layers` etc."""
+    """How far predictions move (total variation) and whether the label changes, by `tvd/permuted/all layers` etc.
+
+    In all layers at once, in each layer alone, and in the single head of the headline map, if it shows one.
+    """
     result: dict[str, Numbers] = {}
-    layers = subject.network.layers
-    scopes = {EVERYWHERE: None} | {layer_name(layer): layer for layer in range(layers) if layers > 1}
-    for scope, layer in scopes.items():
-        for kind, change in (("permuted", permuted(seed, layer)), ("uniform", uniform(layer))):
+    visible, layers = visible_places(subject), subject.network.layers
+    scopes: dict[str, tuple[int | None, int | None]] = {EVERYWHERE: (None, None)}
+    scopes |= {layer_name(layer): (layer, None) for layer in range(layers)}
+    if is_head(headline):
+        scopes[headline] = (layer_of(headline), head_of(headline))
+    for scope, (layer, head) in scopes.items():
+        for kind, change in (
+            ("permuted", permuted(seed, layer, head, visible=visible)),
+            ("uniform", uniform(layer, head, visible=visible)),
+        ):
+            names = f"tvd/{kind}/{scope}", f"flip/{kind}/{scope}"
+            if layers == 1 and scope == layer_name(0):  # the only layer is all layers
+                result |= {name: result[name.replace(scope, EVERYWHERE)] for name in names}
+                continue
             changed = subject.with_attention(passages, change)
-            result[f"tvd/{kind}/{scope}"] = metrics.total_variation(probabilities, changed)
-            result[f"flip/{kind}/{scope}"] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
+            result[names[0]] = metrics.total_variation(probabilities, changed)
+            result[names[1]] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
     return result
 
 
-def permuted(seed: int, layer: int | None = None) -> BatchChange:
-    """Each row's non-zero weights in random order; in one layer, or in all.
+def visible_places(subject: Subject) -> Visible:
+    """Which places each layer's attention may read: all but padding and what the architecture masks.
 
-    The order depends on the seed, the passage and the layer, never on the rest of the batch.
+    A weight of 0 does not show that a place is masked: a saturated softmax and a sparse projection give it to places
+    that they could read. A place is masked if its weight is 0 in every head for random inputs of every scale too, for
+    which a layer gives weight to all that it can see. Without an input of one length (in encoder–decoders), all source
+    places are visible.
+    """
+    known: dict[int, list[Tensor]] = {}
+
+    def probed(like: Tensor) -> list[Tensor]:
+        L = like.shape[1]
+        if L not in known:
+            draw = torch.randn(1, *like.shape[1:], generator=torch.Generator().manual_seed(L), dtype=torch.float64)
+            inputs = torch.cat([scale * draw for scale in PROBES]).to(like)
+            with torch.no_grad():
+                attention = subject.network.run(inputs).attention
+            known[L] = [(alpha > 0).any(0).any(0) for alpha in attention]
+        return known[L]
+
+    def visible(batch: PassageBatch, layer: int, alpha: Tensor) -> Tensor:
+        places = batch.mask[:, None, None].expand_as(alpha)
+        if batch.before is not None or alpha.shape[2] == 1:
+            return places
+        return places & (probed(subject.network.embed(batch.pieces))[layer] | (alpha != 0).any(1, keepdim=True))
+
+    return visible
+
+
+def permuted(
+    seed: int, layer: int | None = None, head: int | None = None, *, visible: Visible | None = None
+) -> BatchChange:
+    """Each row's weights in random order; in one layer (or one head of it), or in all.
+
+    visible: which places may get weight; all that have any, if it is not given. The order depends on the seed, the
+    passage and the layer, never on the rest of the batch.
     """
 
     def change(batch: PassageBatch, number: int, alpha: Tensor) -> Tensor:
         if layer not in (None, number):
             return alpha
-        keys = [passage_rng(passage, seed, number).random(alpha.shape[1:]) for passage in batch.passages]
-        return permute(alpha, torch.from_numpy(np.stack(keys)).to(alpha.device))
+        keys = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, number).random(shape))
+        moved = permute(alpha, keys, _places(visible, batch, number, alpha))
+        return _in_head(head, alpha, moved)
 
     return change
 
 
-def uniform(layer: int | None = None) -> BatchChange:
-    """Equal weights wherever a row has any; in one layer, or in all."""
-    return lambda batch, number, alpha: equalise(alpha) if layer in (None, number) else alpha
+def uniform(layer: int | None = None, head: int | None = None, *, visible: Visible | None = None) -> BatchChange:
+    """Equal weights wherever a row may have any; in one layer (or one head of it), or in all."""
+
+    def change(batch: PassageBatch, number: int, alpha: Tensor) -> Tensor:
+        if layer not in (None, number):
+            return alpha
+        return _in_head(head, alpha, equalise(alpha, _places(visible, batch, number, alpha)))
+
+    return change
 
 
-def permute(alpha: Float[Tensor, "*rows L"], keys: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """Weights moved among the positions that are not 0, in the order of the keys there.
+def _drawn(
+    batch: PassageBatch, alpha: Tensor, draw: Callable[[Passage, tuple[int, int, int]], NDArray[np.float64]]
+) -> Tensor:
+    """Random numbers for each weight of a layer, drawn for each passage without its padding."""
+    _, H, Q, L = alpha.shape
+    values = np.zeros(alpha.shape)
+    for b, passage in enumerate(batch.passages):
+        length = len(passage.pieces)
+        rows = length if Q == L else Q
+        values[b, :, :rows, :length] = draw(passage, (H, rows, length))
+    return torch.from_numpy(values).to(alpha.device)
 
-    >>> permute(torch.tensor([0.7, 0.0, 0.2, 0.1]), torch.tensor([0.3, 0.1, 0.2, 0.4]))
-    tensor([0.2000, 0.0000, 0.7000, 0.1000])
+
+def _places(visible: Visible | None, batch: PassageBatch, layer: int, alpha: Tensor) -> Tensor:
+    return alpha != 0 if visible is None else visible(batch, layer, alpha)
+
+
+def _in_head(head: int | None, alpha: Tensor, changed: Tensor) -> Tensor:
+    """The changed attention in one head, the model's own in the others."""
+    if head is None:
+        return changed
+    chosen = torch.arange(alpha.shape[1], device=alpha.device)[:, None, None] == head
+    return torch.where(chosen, changed, alpha)
+
+
+def permute(
+    alpha: Float[Tensor, "*rows L"], keys: Float[Tensor, "*rows L"], visible: Bool[Tensor, "*rows L"]
+) -> Float[Tensor, "*rows L"]:
+    """Weights moved among the visible places, in the order of the keys there.
+
+    >>> keys, visible = torch.tensor([0.3, 0.1, 0.2, 0.4]), torch.tensor([True, False, True, True])
+    >>> permute(torch.tensor([0.7, 0.0, 0.3, 0.0]), keys, visible)
+    tensor([0.3000, 0.0000, 0.7000, 0.0000])
     """
-    empty = (alpha == 0).to(keys.dtype)
-    positions = torch.argsort(empty, dim=-1, stable=True)
-    order = torch.argsort(keys + 2 * empty, dim=-1)  # keys are below 1: positions without weight come last
+    masked = (~visible).to(keys.dtype)
+    positions = torch.argsort(masked, dim=-1, stable=True)
+    order = torch.argsort(keys + 2 * masked, dim=-1)  # keys are below 1: masked places come last
     return torch.zeros_like(alpha).scatter(-1, positions, alpha.gather(-1, order))
 
 
-def equalise(alpha: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """Each row's weight shared equally among the positions that have any.
+def equalise(alpha: Float[Tensor, "*rows L"], visible: Bool[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
+    """Each row's weight shared equally among the visible places.
 
-    >>> equalise(torch.tensor([0.7, 0.0, 0.3]))
+    >>> equalise(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([True, False, True]))
     tensor([0.5000, 0.0000, 0.5000])
     """
-    used = (alpha != 0).to(alpha.dtype)
-    return used * alpha.sum(-1, keepdim=True) / used.sum(-1, keepdim=True).clamp_min(1)
+    places = visible.to(alpha.dtype)
+    return places * alpha.sum(-1, keepdim=True) / places.sum(-1, keepdim=True).clamp_min(1)
 
 
 def passage_rng(passage: Passage, *seeds: int) -> np.random.Generator:
@@ -93,77 +179,122 @@ def passage_rng(passage: Passage, *seeds: int) -> np.random.Generator:
     return np.random.default_rng([passage.text, len(passage.before), *seeds])
 
 
-def adversarial_divergence(
+@dataclass(frozen=True)
+class OtherMap:
+    """The most different map that was found to give the same prediction.
+
+    divergence: from the model's own map, JSD in nats, in [0, ln 2]; 0 if none was found. weights: of the explained
+    words, as shares; probability: of the passage's target under it. Both are the model's own where none was found.
+    """
+
+    divergence: float
+    weights: Numbers
+    probability: float
+
+
+def adversarial_divergence(subject: Subject, passages: Sequence[Passage], **options: Any) -> Numbers:
+    """The divergence of each passage's `OtherMap`; options: see `other_maps`."""
+    return np.array([other.divergence for other in other_maps(subject, passages, **options)])
+
+
+def other_maps(
     subject: Subject,
     passages: Sequence[Passage],
     *,
-    layer: int = -1,
+    layer: int | None = -1,
     head: int | None = None,
     steps: int = 100,
     tolerance: float = TOLERANCE,
     include_special: bool = False,
     seed: int = 0,
-) -> Numbers:
-    """The divergence (JSD in nats, in [0, ln 2]) of the most different map with the same prediction; 0 if none.
+) -> list[OtherMap]:
+    """The most different map with the same prediction, by gradient ascent on the weights that the map shows.
 
-    layer: whose map it is, the last by default; head: for the map of a single head. The prediction counts as the same
-    if its label is and if it moves by no more than `tolerance` in total variation. Deterministic under the seed, and
-    the same in any batch.
+    layer: whose map it is, the last by default; head: for the map of a single head. Only those weights are changed. The
+    prediction counts as the same if its label is and if it moves by no more than `tolerance` in total variation.
+    Deterministic under the seed, and the same in any batch.
     """
     subject.require_change("the search for another attention")
+    number = range(subject.network.layers)[-1 if layer is None else layer]
+    visible = visible_places(subject)
 
-    def of_batch(batch: PassageBatch) -> Numbers:
-        map_of = _map_of_words(subject.network.query, batch, head, include_special)
-        return _search(subject, batch, map_of, layer, steps, tolerance, seed)
+    def of_batch(batch: PassageBatch) -> list[OtherMap]:
+        map_of = _map_of_words(subject, batch, head, include_special)
+        return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
-    return np.array(subject.map(passages, of_batch, gradients=True))
+    return subject.map(passages, of_batch, gradients=True)
 
 
-def reweighted(alpha: Float[Tensor, "*rows L"], scores: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """α · exp(score), each row normalised to its former total.
+def reweighted(
+    alpha: Float[Tensor, "*rows L"], scores: Float[Tensor, "*rows L"], visible: Bool[Tensor, "*rows L"]
+) -> Float[Tensor, "*rows L"]:
+    """α · exp(score) over the visible places, each row normalised to its former total.
 
-    >>> reweighted(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([math.log(3.0), 0.0, 9.0]))
+    A visible place counts with at least `FLOOR` of an even share, so that a score can raise a weight of 0.
+
+    >>> visible = torch.tensor([True, True, False])
+    >>> reweighted(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([math.log(3.0), 0.0, 9.0]), visible)
     tensor([0.7500, 0.2500, 0.0000])
     """
-    used, limits = alpha > 0, torch.finfo(alpha.dtype)
-    logs = torch.where(used, _log(alpha) + scores, -limits.max)
-    return logs.softmax(-1) * used * alpha.sum(-1, keepdim=True)
+    total = alpha.sum(-1, keepdim=True)
+    logs = torch.where(visible, _log(alpha, visible) + scores, -torch.finfo(alpha.dtype).max)
+    return logs.softmax(-1) * visible * total
 
 
 def _search(
-    subject: Subject, batch: PassageBatch, map_of: MapOf, layer: int, steps: int, tolerance: float, seed: int
-) -> Numbers:
+    subject: Subject,
+    batch: PassageBatch,
+    map_of: MapOf,
+    visible: Visible,
+    layer: int,
+    head: int | None,
+    steps: int,
+    tolerance: float,
+    seed: int,
+    include_special: bool,
+) -> list[OtherMap]:
     with torch.no_grad():
         original = subject.run(batch)
-    original_map, label = map_of(original.attention[layer]), original.probabilities.argmax(1)
-    best = torch.zeros(len(batch.passages), dtype=torch.float64, device=original_map.device)
-    scores = [_random_scores(batch, number, alpha, seed) for number, alpha in enumerate(original.attention)]
+    own, label = original.attention[layer], original.probabilities.argmax(1)
+    alpha, places, own_map = own.float() if own.dtype.itemsize < 4 else own, visible(batch, layer, own), map_of(own)
+    best = torch.zeros(len(batch.passages), dtype=torch.float64, device=own_map.device)
+    weights = own_map.clone()
+    target = original.probabilities.gather(1, batch.targets[:, None].clamp_min(0))[:, 0].double()
+    scores = _random_scores(batch, layer, alpha, seed)
     with torch.no_grad():
-        scores[layer] -= TILT * _log(original.attention[layer])
-    optimiser = torch.optim.Adam(scores, lr=LEARNING_RATE)
+        scores -= TILT * torch.where(places, _log(alpha, places), 0.0)
+    optimiser = torch.optim.Adam([scores], lr=LEARNING_RATE)
+    changed_to, every = subject.changed(batch, layer, original.hidden[layer]), torch.arange(len(own), device=own.device)
     for _ in range(steps):
-        attention = [reweighted(alpha, score) for alpha, score in zip(original.attention, scores, strict=True)]
-        probabilities = subject.run(batch, change=lambda number, _: attention[number]).probabilities  # noqa: B023
-        divergence = jensen_shannon(map_of(attention[layer]), original_map)
-        moved = total_variation(probabilities, original.probabilities)
-        allowed = (moved <= tolerance) & (probabilities.argmax(1) == label)
-        best = torch.maximum(best, torch.where(allowed, divergence, 0.0).detach())
-        gradients = torch.autograd.grad((PENALTY * moved - divergence).sum(), scores, materialize_grads=True)
-        for score, gradient in zip(scores, gradients, strict=True):
-            score.grad = gradient
+        changed = _in_head(head, alpha, reweighted(alpha, scores, places))
+        put = changed.to(own.dtype)
+        predicted = changed_to(every, lambda number, given: put if number == layer else given)  # noqa: B023
+        divergence = jensen_shannon(map_of(changed), own_map)
+        moved = total_variation(predicted, original.probabilities)
+        allowed = (moved <= tolerance) & (predicted.argmax(1) == label) & (divergence > best)
+        best = torch.where(allowed, divergence, best).detach()
+        weights = torch.where(allowed[:, None], map_of(changed), weights).detach()
+        chosen = predicted.gather(1, batch.targets[:, None].clamp_min(0))[:, 0]
+        target = torch.where(allowed, chosen.double(), target).detach()
+        (found,) = torch.autograd.grad((PENALTY * moved - divergence).sum(), [scores], materialize_grads=True)
+        scores.grad = found.nan_to_num(0.0, 0.0, 0.0)  # under other weights the prediction may be no number
         optimiser.step()
-    return numbers(best.clamp(0.0, MAX_DIVERGENCE))
+    rows = zip(batch.passages, numbers(best.clamp(0.0, MAX_DIVERGENCE)), numbers(weights), numbers(target), strict=True)
+    return [
+        OtherMap(float(d), w[: len(p.words)][p.explained(include_special=include_special)], float(y))
+        for p, d, w, y in rows
+    ]
 
 
-def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
+def _map_of_words(subject: Subject, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
     belongs = np.zeros((*batch.pieces.shape, max(len(passage.words) for passage in batch.passages)))
     for b, passage in enumerate(batch.passages):
         word = np.array(passage.word)
         belongs[b, np.arange(len(word)), word] = passage.explained(include_special=include_special)[word]
-    to_words = torch.from_numpy(belongs).to(batch.pieces.device)
+    to_words, weights = torch.from_numpy(belongs).to(batch.pieces.device), subject.reading(batch)
 
     def map_of(alpha: Tensor) -> Tensor:
-        heads = query_rows(alpha, query).double()
+        heads = query_rows(alpha, subject.network.query, weights).double()
         words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], to_words)
         return words / words.sum(-1, keepdim=True).clamp_min(torch.finfo(words.dtype).tiny)
 
@@ -171,12 +302,14 @@ def _map_of_words(query: Query, batch: PassageBatch, head: int | None, include_s
 
 
 def _random_scores(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
-    noise = np.stack([passage_rng(passage, seed, layer).standard_normal(alpha.shape[1:]) for passage in batch.passages])
-    return (NOISE * torch.from_numpy(noise)).to(alpha).requires_grad_()
+    noise = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, layer).standard_normal(shape))
+    return (NOISE * noise).to(alpha).requires_grad_()
 
 
-def _log(alpha: Tensor) -> Tensor:
-    return alpha.clamp_min(torch.finfo(alpha.dtype).tiny).log()
+def _log(alpha: Tensor, visible: Tensor) -> Tensor:
+    even = alpha.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True).clamp_min(1)
+    floor = (FLOOR * even).clamp_min(torch.finfo(alpha.dtype).tiny)
+    return torch.maximum(alpha, floor).log()
 
 
 def erasures(

@@ -40,7 +40,7 @@ def deletions_at_once(subject: Subject, length: int) -> int:
 
 
 def deletions(subject: Subject, batch: PassageBatch) -> Float[Tensor, "B L"]:
-    """|ŷ − ŷ_{−i}| where token i is deleted; 0 where it is the only one."""
+    """ŷ − ŷ_{−i} where token i is deleted; 0 where it is the only one."""
     parts, layer, passes, hidden = _encoded(subject, batch)
     states = layer.finish(hidden, [direction.last for direction in passes], batch.before)
     full = target_probability(parts.output(states, batch.mask).probabilities, batch)
@@ -60,7 +60,7 @@ def deletions(subject: Subject, batch: PassageBatch) -> Float[Tensor, "B L"]:
         some = batch.take(torch.arange(B, device=hidden.device).repeat(end - first))
         states = layer.finish(variants.flatten(0, 1), last, some.before)
         without = target_probability(parts.output(states, keep.flatten(0, 1)).probabilities, some).view(-1, B)
-        difference[:, first:end] = (without - full).abs().t()
+        difference[:, first:end] = (full - without).t()
     return difference * (batch.mask.sum(1, keepdim=True) > 1)
 
 

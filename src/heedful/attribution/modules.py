@@ -1,7 +1,7 @@
 """Networks of `nn.Module`s: any module by two functions; our classifiers and translators by their parts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -207,6 +207,11 @@ class WordReader:
     first: SpecialWord | None = None
     last: SpecialWord | None = None
     longest: int | None = None
+    special: Mapping[str, int] = field(default_factory=dict)  # the numbers of `pad` and `mask`, if it has them
+
+    def special_piece(self, name: str) -> int | None:
+        """The number of the `pad` or `mask` word; None if there is none."""
+        return self.special.get(name)
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
         """The passage of a text."""

@@ -79,14 +79,23 @@ class Taps:
     layer: Mapping[int, int]
     count: int
 
-    def run(self, forward: Callable[[], Any], change: Change) -> Any:
-        """`forward()` with every layer's attention replaced by `change(layer, α)`."""
-        with Tap(lambda k, alpha: change(self.layer[k], alpha) if k in self.layer else alpha) as tap:
+    def run(self, forward: Callable[[], Any], change: Change, first_layer: int = 0) -> Any:
+        """`forward()` with every layer's attention replaced by `change(layer, α)`.
+
+        first_layer: the layers below it are not computed by `forward`.
+        """
+        skipped = min(k for k, layer in self.layer.items() if layer == first_layer) if first_layer else 0
+
+        def changed(k: int, alpha: Tensor) -> Tensor:
+            layer = self.layer.get(k + skipped)
+            return alpha if layer is None else change(layer, alpha)
+
+        with Tap(changed) as tap:
             result = forward()
-        if tap.count != self.count:
+        if tap.count + skipped != self.count:
             raise DataError(
-                f"the model computed {tap.count} softmaxes for this input, but {self.count} for a shorter one; "
-                "it is unknown which of them to replace"
+                f"the model computed {tap.count} softmaxes for this input, but {self.count - skipped} for a shorter "
+                "one; it is unknown which of them to replace"
             )
         return result
 
@@ -105,14 +114,14 @@ def find_taps(attention: Callable[[], Attention]) -> Taps | None:
     returned, seen = _recorded(attention, "attention")
     layer: dict[int, int] = {}
     for k, alpha in enumerate(seen):  # layers come in order; each is the first softmax with its values
-        if len(layer) < len(returned) and torch.equal(alpha, returned[len(layer)]):
+        if len(layer) < len(returned) and _rounded_same(alpha, returned[len(layer)]):
             layer[k] = len(layer)
     if len(layer) < len(returned):
         return None
     taps = Taps(layer, len(seen))
-    uniform = [torch.full_like(alpha, 1 / alpha.shape[-1]) for alpha in returned]
+    uniform = [torch.full_like(seen[k], 1 / seen[k].shape[-1]) for k in layer]
     put = taps.run(attention, lambda k, alpha: uniform[k])
-    return taps if all(map(torch.equal, put, uniform)) else None
+    return taps if all(map(_rounded_same, uniform, put)) else None
 
 
 @dataclass(frozen=True)
@@ -158,6 +167,16 @@ def find_states(read: Callable[[Embedded], States], embedded: Embedded) -> Place
     return place if torch.equal(place.put(read, embedded, half), half) else None
 
 
+def states_recorded(run: Callable[[], T]) -> tuple[T, list[Tensor]]:
+    """What `run` returns, and every result with three axes on the way, in order.
+
+    >>> result, states = states_recorded(lambda: (torch.ones(1, 2, 3) + 1).sum())
+    >>> result.item(), len(states)
+    (12.0, 2)
+    """
+    return _recorded(run, "states")
+
+
 def _recorded(run: Callable[[], T], kind: Literal["attention", "states"]) -> tuple[T, list[Tensor]]:
     """What `run` returns, and every result of that kind on the way."""
     seen: list[Tensor] = []
@@ -172,3 +191,8 @@ def _recorded(run: Callable[[], T], kind: Literal["attention", "states"]) -> tup
 
 def _same(result: Tensor, states: Tensor) -> bool:
     return result is states or (result.shape == states.shape and torch.equal(result, states))
+
+
+def _rounded_same(computed: Tensor, returned: Tensor) -> bool:
+    """Whether two attentions are equal in the precision of the second, to which a model may cast its softmax."""
+    return computed.shape == returned.shape and torch.equal(computed.to(returned.dtype), returned)

@@ -30,9 +30,9 @@ def audit_arrays(
     """Entropy of attention and its agreement with importances; questions that need a model stay unclear.
 
     attention: one array per text, (words,), (heads, words) or (layers, heads, words). importances: by name, one value
-    per word of each text, of any sign and scale. predictions: probabilities (texts, labels). hidden: the states that
-    attention reads, (words, width) per text, or (layers, words, width); each layer then has a second map, α ‖h‖, which
-    accounts for the size of the states.
+    per word of each text, of any scale; below 0 for words that speak against the output. predictions: probabilities
+    (texts, labels). hidden: the states that attention reads, (words, width) per text, or (layers, words, width); each
+    layer then has a second map, α ‖h‖, which accounts for the size of the states.
 
     >>> attention, deletion = [[0.1, 0.7, 0.2], [0.6, 0.4]], [[0.0, 0.5, 0.1], [0.3, 0.1]]
     >>> result = audit_arrays(attention, {"leave one out": deletion})
@@ -55,7 +55,7 @@ def audit_arrays(
     headline = settings.headline or layer_name(layers - 1)
     if headline not in maps:
         raise DataError(f"there is no map {headline!r}; there are {', '.join(maps)}")
-    compared = orders(maps, inputs)
+    compared = orders(maps, inputs, headline=headline)
     lengths = np.array([len(passage.words) for passage in passages])
     table = ScoreTable(
         text=np.arange(len(passages)),
@@ -85,7 +85,7 @@ def audit_arrays(
         rationale_percent=None,
         scores=measured,
         contrasts=differ,
-        verdict=judge(measured, differ, headline=headline, layers=layers, random_agreement=guessed),
+        verdict=judge(measured, differ, headline=headline, layers=layers, random_agreement=guessed, settings=settings),
         examples=tuple(
             AuditExample(
                 i,
@@ -130,7 +130,7 @@ def _shared(name: str, passages: Sequence[Passage], rows: Sequence[ArrayLike]) -
     for passage, row in zip(passages, arrays, strict=True):
         if len(row) != len(passage.words):
             raise DataError(f"text {passage.text}: {name!r} has {len(row)} values for {len(passage.words)} words")
-    return shares(passages, arrays)
+    return shares(passages, arrays, signed=True)
 
 
 def _weighted(

@@ -1,8 +1,11 @@
 """Audit of a model's attention: measures passages in chunks, then computes estimates and a verdict."""
 
+import copy
 import hashlib
+import math
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import compress
@@ -25,9 +28,10 @@ from heedful.attribution.attention_maps import (
 from heedful.attribution.importance import can_integrate, captum_missing
 from heedful.attribution.interface import Network, Numbers, Passage, Subject
 from heedful.attribution.interventions import (
-    adversarial_divergence,
+    OtherMap,
     average_random_orders,
     erasures,
+    other_maps,
     prediction_changes,
     random_orders,
 )
@@ -39,10 +43,10 @@ from heedful.audits.human_labels import (
     plausibility,
     rationale_of,
 )
-from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
-from heedful.audits.scores import Importances, ScoreTable, chance, contrasts, importances, orders, scores
+from heedful.audits.result import AuditExample, AuditResult, AuditVerdict, LabelCount, Score, Weights
+from heedful.audits.scores import RANDOM_MODEL, Importances, ScoreTable, chance, contrasts, importances, orders, scores
 from heedful.audits.verdict import judge
-from heedful.config import AuditSettings
+from heedful.config import MEASURES, AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
 from heedful.execution.pool import OnEvent
@@ -52,7 +56,11 @@ from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 4  # of the cached parts
+FORMAT = 6  # of the cached parts
+RANDOM_TEXTS = 16  # a random model reads at least so many texts, if there are as many
+LONG = 512  # words of a text that is announced before it is measured
+BEAT = 1.0  # seconds between two events of progress within a chunk
+MEASURE_OF = ("changes", "tau", "random", "erasure", "adversary", "tau")  # what answers each question of the verdict
 
 
 def run_audit(
@@ -79,24 +87,29 @@ def run_audit(
     explainable = [passage for passage in passages if passage.pieces and passage.explained().any()]
     if not explainable:
         raise DataError(f"none of {len(passages)} passages has a word to explain")
-    left_out = () if can_integrate() or not settings.integrated_steps else (captum_missing(),)
-    for sentence in left_out:
+    drawn = sampled(explainable, settings)
+    left_out = _left_out(settings)
+    for sentence in (*left_out, *_long_texts(drawn, settings)):
         on_progress({"model": "audit", "notice": sentence})
-    drawn = _sample(explainable, settings)
+    heartbeat = _Heartbeat(on_progress)
+    subject = prepared(subject, settings, heartbeat.run)
     measurements = _measurements(subject, drawn, settings, rationales)
-    flagged = [(passage, i < settings.examples) for i, passage in enumerate(drawn)]
+    texts: dict[int, list[tuple[Passage, bool]]] = {}
+    for i, passage in enumerate(drawn):
+        texts.setdefault(passage.text, []).append((passage, i < settings.examples))
     # Longest first: too little memory shows at once.
-    ordered = sorted(flagged, key=lambda pair: (len(pair[0].pieces), len(pair[0].before)), reverse=True)
+    ordered = sorted(texts.values(), key=lambda own: (len(own[0][0].pieces), len(own[-1][0].before)), reverse=True)
     with directory_lock(out):
         clock.begin(out)
         parts = measured(
             out / "parts",
-            [ordered[i : i + settings.chunk] for i in range(0, len(ordered), settings.chunk)],
+            ordered,
             lambda chunk: measurements.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
             key=_key(measurements),
-            on_progress=on_progress,
+            chunk=settings.chunk,
+            on_progress=heartbeat.progress,
         )
-        read = [passage for passage, _ in ordered]
+        read = [passage for own in ordered for passage, _ in own]
         table = _table(parts, read, settings)
         errors: tuple[Score, ...] = ()
         if links is not None:
@@ -110,6 +123,66 @@ def run_audit(
         )
         clock.finish(out, result)
     return result
+
+
+def prepared(
+    subject: Subject, settings: AuditSettings, on_run: Callable[[int, int], None] = lambda inputs, length: None
+) -> Subject:
+    """A copy of the subject that erases words as the settings say."""
+    own = copy.copy(subject)
+    own.on_run = on_run
+    if settings.erase == "mask":
+        own.mask = special_piece(subject, "mask", "--erase mask", "--erase delete")
+    return own
+
+
+def special_piece(subject: Subject, name: str, option: str, instead: str) -> int:
+    """The pad or mask piece of a subject's reader; an error names the option that needs it."""
+    find = getattr(subject.reader, "special_piece", lambda name: None)
+    piece: int | None = find(name)
+    if piece is None:
+        raise ConfigError(f"{option}: the model's tokeniser has no {name} token; use {instead}")
+    return piece
+
+
+class _Heartbeat:
+    """Reports progress while passages are measured, at most once per `BEAT`; counts forward passes."""
+
+    def __init__(self, on_progress: OnEvent) -> None:
+        self.on_progress, self.passes, self.last = on_progress, 0, time.monotonic()
+        self.event: dict[str, Any] = {}
+
+    def progress(self, event: Any) -> None:
+        """Pass on an event of progress, and remember it."""
+        self.event = {"model": "audit", "step": event.get("step", 0), "steps": event.get("steps", 0)}
+        self.on_progress(event)
+
+    def run(self, inputs: int, length: int) -> None:
+        """The network is run on some inputs."""
+        self.passes += inputs
+        now = time.monotonic()
+        if self.event and now - self.last >= BEAT:
+            self.last = now
+            self.on_progress({**self.event, "passes": self.passes})
+
+
+def _left_out(settings: AuditSettings) -> tuple[str, ...]:
+    """A sentence for each measure that was skipped or whose package is missing."""
+    skipped = [f"{name} was skipped: {what}" for name, what in MEASURES.items() if name not in settings.measures]
+    needs_captum = settings.integrated_steps and {"tau", "hidden"} & set(settings.measures)
+    return (*skipped, *(() if can_integrate() or not needs_captum else (captum_missing(),)))
+
+
+def _long_texts(passages: Sequence[Passage], settings: AuditSettings) -> list[str]:
+    """A sentence about the longest text, if leave-one-out takes long for it."""
+    longest = max(passages, key=lambda passage: len(passage.words))
+    words = int(longest.explained().sum())
+    if words <= LONG or (settings.spans is not None and settings.spans <= LONG) or "tau" not in settings.measures:
+        return []
+    return [
+        f"text {longest.text} has {len(longest.pieces):,} pieces: leave one out runs the model on it {words:,} times; "
+        "--dry-run estimates the time, and --spans 100 would leave out 100 spans of words in place of single words"
+    ]
 
 
 def free_folder(out: Path | str) -> Path:
@@ -146,13 +219,17 @@ class MeasuredPart:
 
 @dataclass(frozen=True)
 class Measurements:
-    """What is measured: the model, a random model of the same shape, and the rationales of people, if any."""
+    """What is measured: the model, random models of the same shape, and the rationales of people, if any.
+
+    reads: how many of the random models read each text; they take turns.
+    """
 
     subject: Subject
-    random: Subject | None
+    random: tuple[Subject, ...]
     settings: AuditSettings
     rationales: Rationales | None = None
     percent: int | None = None
+    reads: int = 1
 
     @property
     def headline(self) -> str:
@@ -165,39 +242,55 @@ class Measurements:
         reading, maps = _read(self.subject, targeted, settings)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
-        important = _important(self.subject, targeted, settings, layer_of(self.headline))
+        measures = settings.measures
+        layer = layer_of(self.headline) if "hidden" in measures else None
+        important = Importances({}, {})
+        if "tau" in measures:
+            important = _important(self.subject, targeted, settings, layer)
         predicted = [self.subject.output_name(int(best)) for best in reading.probabilities.argmax(1)]
-        compared = orders(maps, important.inputs, important.hidden)
+        compared = orders(maps, important.inputs, important.hidden, self.headline)
         shown = {self.headline: maps[self.headline], **important.inputs}
         numbers = _facts(targeted, reading, predicted) | compared.numbers | self._ranked(targeted, shown)
-        if self.subject.network.can_change:
-            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed)
-            numbers |= self._adversary(targeted)
-        if self.random is not None:
-            numbers |= _of_random(self.random, passages, settings, self.headline)
+        others: list[OtherMap] = []
+        can_change = self.subject.network.can_change
+        if can_change and "changes" in measures:
+            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed, self.headline)
+        if can_change and "adversary" in measures:
+            others = self._adversary(targeted)
+        if others:
+            numbers[f"adversary/{self.headline}"] = np.array([other.divergence for other in others])
+        for k, random in enumerate(self.random):
+            turns = [i for i, p in enumerate(passages) if (p.text + k) % len(self.random) < self.reads]
+            compared_there = _of_random(random, [passages[i] for i in turns], settings, self.headline) if turns else {}
+            for name, values in compared_there.items():
+                own = numbers[f"{RANDOM_MODEL}{k + 1} {name}"] = np.full(len(passages), np.nan)
+                own[turns] = values
         kept = [i for i, is_kept in enumerate(examples) if is_kept]
         return MeasuredPart(
             numbers,
             compared.important,
             [passage.output for passage in targeted],
             predicted,
-            [self._example(targeted[i], i, shown, numbers["probability"][i]) for i in kept],
+            [
+                self._example(targeted[i], i, shown, numbers["probability"][i], others[i] if others else None)
+                for i in kept
+            ],
         )
 
     def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
         """Erasure and plausibility of the rankings of words, without the special ones."""
         rankings = {name: _plain(passages, rows, self.settings.include_special) for name, rows in shown.items()}
         rankings |= random_orders(passages, self.settings.seed, self.settings.random_orders)
-        result = erasures(self.subject, passages, rankings)
+        result = erasures(self.subject, passages, rankings) if "erasure" in self.settings.measures else {}
         if self.rationales is not None and self.percent is not None:
             result |= plausibility(passages, rankings, self.rationales, self.percent)
         return average_random_orders(result)
 
-    def _adversary(self, passages: Sequence[Passage]) -> dict[str, Numbers]:
+    def _adversary(self, passages: Sequence[Passage]) -> list[OtherMap]:
         layer = layer_of(self.headline)
         if not self.settings.adversary_steps or layer is None:
-            return {}
-        divergence = adversarial_divergence(
+            return []
+        return other_maps(
             self.subject,
             passages,
             layer=layer,
@@ -206,9 +299,10 @@ class Measurements:
             include_special=self.settings.include_special,
             seed=self.settings.seed,
         )
-        return {f"adversary/{self.headline}": divergence}
 
-    def _example(self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float) -> AuditExample:
+    def _example(
+        self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float, other: OtherMap | None
+    ) -> AuditExample:
         explained = passage.explained(include_special=self.settings.include_special)
         marked = None if self.rationales is None else rationale_of(passage, self.rationales)
         weights = {name: tuple(rows[i].tolist()) for name, rows in shown.items()}
@@ -221,6 +315,9 @@ class Measurements:
             weights.pop(self.headline),
             tuple(Weights(name, values) for name, values in weights.items()),
             () if marked is None else tuple(marked.tolist()),
+            () if other is None else tuple(other.weights.tolist()),
+            None if other is None else other.divergence,
+            None if other is None else other.probability,
         )
 
 
@@ -236,24 +333,34 @@ def _read(
 def _important(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
 ) -> Importances:
-    steps, special = settings.integrated_steps, settings.include_special
-    return importances(subject, passages, steps=steps, include_special=special, layer=layer)
+    return importances(
+        subject,
+        passages,
+        steps=settings.integrated_steps,
+        include_special=settings.include_special,
+        layer=layer,
+        smallest=settings.smallest_drop,
+        baseline=_baseline_piece(subject, settings),
+        spans=settings.spans,
+    )
+
+
+def _baseline_piece(subject: Subject, settings: AuditSettings) -> int | None:
+    if settings.baseline == "zero":
+        return None
+    return special_piece(subject, settings.baseline, f"--baseline {settings.baseline}", "--baseline zero")
 
 
 def _of_random(
     random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
 ) -> dict[str, Numbers]:
-    """`random tau/<map>/<importance>`: of an untrained model, for its own predictions."""
+    """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small the importances are."""
     targeted = random.with_targets(passages)
     _, maps = _read(random, targeted, settings)
-    important = _important(random, targeted, settings)
+    important = importances(random, targeted, steps=0, include_special=settings.include_special, spans=settings.spans)
     shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
     compared = orders(shown, important.inputs, important.hidden)
-    return {
-        f"random {name}": v
-        for name, v in compared.numbers.items()
-        if name.startswith("tau/") and name.split("/")[1] in maps
-    }
+    return {name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in maps}
 
 
 def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:
@@ -273,34 +380,66 @@ def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool)
     return result
 
 
+Text = Sequence[tuple[Passage, bool]]  # the passages of one text, and which of them are kept as examples
+
+
 def measured(
     folder: Path,
-    chunks: Sequence[Any],
-    measure: Callable[[Any], MeasuredPart],
+    texts: Sequence[Text],
+    measure: Callable[[Text], MeasuredPart],
     *,
     key: str,
+    chunk: int = 32,
     on_progress: OnEvent = lambda line: None,
 ) -> list[MeasuredPart]:
-    """`measure` of every chunk; those that are cached in `folder` are read.
+    """`measure` of every text, in chunks; each text is cached in `folder` by itself, and read if it is there.
 
-    key: everything besides the chunk that the result depends on; with the chunk it names the file. Progress counts
-    passages: `{"model": "audit", "step": 32, "steps": 200}`.
+    key: everything besides a text that its result depends on; with the text it names the file. The first text is
+    measured alone, so that an audit that is interrupted soon after has something to go on from. chunk: how many
+    passages are measured together. Progress counts passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
     cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
-    total, done = sum(len(chunk) for chunk in chunks), 0
-    parts = []
-    on_progress({"model": "audit", "step": 0, "steps": total})
-    for chunk in chunks:
-        name = digest([FORMAT, key, chunk])[:32]
-        stored = cache.get(name)
-        part = measure(chunk) if stored is None else _part(stored)
-        if stored is None:
-            cache.put(name, _plain_part(part))
-        parts.append(part)
-        done += len(chunk)
+    names = [digest([FORMAT, key, text])[:32] for text in texts]
+    parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
+    total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
+    on_progress({"model": "audit", "step": done, "steps": total} | ({"resumed": True} if parts else {}))
+    for group in _chunks([i for i in range(len(texts)) if i not in parts], texts, chunk):
+        part = measure([pair for i in group for pair in texts[i]])
+        for i, own in zip(group, _split(part, [texts[i] for i in group]), strict=True):
+            cache.put(names[i], _plain_part(own))
+            parts[i] = own
+            done += len(texts[i])
         on_progress({"model": "audit", "step": done, "steps": total})
     on_progress({"model": "audit", "done": True})
-    return parts
+    return [parts[i] for i in range(len(texts))]
+
+
+def _chunks(missing: Sequence[int], texts: Sequence[Text], most: int) -> Iterator[list[int]]:
+    """Texts that are measured together: the first alone, then as many as `most` passages."""
+    yield from ([i] for i in missing[:1])
+    group: list[int] = []
+    for i in missing[1:]:
+        if group and sum(len(texts[j]) for j in (*group, i)) > most:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group
+
+
+def _split(part: MeasuredPart, texts: Sequence[Text]) -> list[MeasuredPart]:
+    """The measurements of each text."""
+    ends = np.cumsum([len(text) for text in texts]).tolist()
+    return [
+        MeasuredPart(
+            {name: values[start:end] for name, values in part.numbers.items()},
+            {name: rows[start:end] for name, rows in part.important.items()},
+            part.outputs[start:end],
+            part.predicted[start:end],
+            [example for example in part.examples if example.text == text[0][0].text],
+        )
+        for text, start, end in zip(texts, [0, *ends[:-1]], ends, strict=True)
+    ]
 
 
 def fingerprint(network: Network) -> str:
@@ -340,7 +479,7 @@ def _part(plain: Mapping[str, Any]) -> MeasuredPart:
     )
 
 
-def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:
+def sampled(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:
     """The passages of a random sample of texts, in their order."""
     texts = sorted({passage.text for passage in passages})
     kept = set(np.random.default_rng(settings.seed).permutation(texts)[: settings.sample].tolist())
@@ -350,10 +489,23 @@ def _sample(passages: Sequence[Passage], settings: AuditSettings) -> list[Passag
 def _measurements(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, rationales: Rationales | None
 ) -> Measurements:
-    network = subject.network.randomised(settings.seed)
-    random = None if network is None else Subject(network, subject.reader, max_tokens=subject.max_tokens)
+    count = settings.random_models if {"tau", "random"} <= set(settings.measures) else 0
+    networks = (subject.network.randomised(settings.seed + k) for k in range(count))
+    options: dict[str, Any] = {"max_tokens": subject.max_tokens, "mask": subject.mask, "on_run": subject.on_run}
+    random = tuple(Subject(n, subject.reader, **options) for n in networks if n is not None)
     percent = None if rationales is None else marked_percent(passages, rationales)
-    return Measurements(subject, random, settings, rationales, percent)
+    return Measurements(
+        subject, random, settings, rationales, percent, turns_of_random_models(len(random), len(passages))
+    )
+
+
+def turns_of_random_models(models: int, passages: int) -> int:
+    """How many random models read each text, so that each of them reads `RANDOM_TEXTS` passages or a fair share.
+
+    >>> turns_of_random_models(5, 10), turns_of_random_models(5, 40), turns_of_random_models(5, 999)
+    (5, 2, 1)
+    """
+    return max(1, min(models, math.ceil(models * RANDOM_TEXTS / passages)))
 
 
 def _key(measurements: Measurements) -> str:
@@ -361,11 +513,16 @@ def _key(measurements: Measurements) -> str:
     random, rationales = measurements.random, measurements.rationales or {}
     return digest(
         {
-            "settings": replace(measurements.settings, sample=None, resamples=1, chunk=1, examples=0),
-            "networks": [fingerprint(measurements.subject.network), random and fingerprint(random.network)],
+            "settings": replace(
+                measurements.settings,
+                **{"sample": None, "resamples": 1, "chunk": 1, "examples": 0},
+                **{f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")},
+            ),
+            "networks": [fingerprint(subject.network) for subject in (measurements.subject, *random)],
             "labels": measurements.subject.labels,
             "rationales": {text: np.asarray(marked, dtype=bool).tolist() for text, marked in rationales.items()},
             "percent": measurements.percent,
+            "reads": measurements.reads,
             "integrates": can_integrate(),
         }
     )
@@ -400,6 +557,8 @@ def _result(
     all_scores = scores(table) + errors
     differences = contrasts(table, headline)
     chance_agreement = chance(table)
+    labels = _labels(measurements.subject.labels, passages, parts)
+    accuracy = None if np.isnan(right).all() else table.mean(right)
     return AuditResult(
         settings=asdict(measurements.settings),
         fingerprint=fingerprint(network),
@@ -411,22 +570,38 @@ def _result(
         passages=len(passages),
         cut=sum(passage.cut > 0 for passage in passages),
         cut_pieces=sum(passage.cut for passage in passages),
-        labels=_labels(measurements.subject.labels, passages, parts),
-        accuracy=None if np.isnan(right).all() else table.mean(right),
+        labels=labels,
+        accuracy=accuracy,
         random_agreement=chance_agreement,
         rationale_percent=measurements.percent,
         scores=all_scores,
         contrasts=differences,
-        verdict=judge(
-            all_scores,
-            differences,
-            headline=headline,
-            layers=network.layers,
-            random_agreement=chance_agreement,
-            searched=measurements.settings.adversary_steps,
+        verdict=_with_reasons(
+            judge(
+                all_scores,
+                differences,
+                headline=headline,
+                layers=network.layers,
+                random_agreement=chance_agreement,
+                settings=measurements.settings,
+                accuracy=accuracy,
+                labels=labels,
+            ),
+            measurements.settings,
         ),
         examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
     )
+
+
+def _with_reasons(verdict: AuditVerdict, settings: AuditSettings) -> AuditVerdict:
+    """The verdict; a question whose measure was skipped says so."""
+    questions = tuple(
+        replace(question, because=f"not asked: the measure {measure!r} was skipped (--only or --skip)")
+        if measure not in settings.measures and question.answer == "unclear" and question.estimate is None
+        else question
+        for question, measure in zip(verdict.questions, MEASURE_OF, strict=True)
+    )
+    return replace(verdict, questions=questions)
 
 
 def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[MeasuredPart]) -> tuple[LabelCount, ...]:

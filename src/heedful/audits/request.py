@@ -22,7 +22,7 @@ from heedful.data.corpus import PLAIN, Corpus, TokenRules
 from heedful.data.loading import open_data
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser
-from heedful.data.vocabulary import BOS, EOS, SPECIALS, UNK, tokenise
+from heedful.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, tokenise
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.models.translator import Translator
 from heedful.storage.atomic_files import valid_path
@@ -232,6 +232,7 @@ def open_run(
         first=(SPECIALS[BOS], BOS),
         last=(SPECIALS[EOS], EOS),
         longest=config.max_length,
+        special={"pad": PAD},
     )
     return classifier_network(model), reader
 

@@ -1,7 +1,7 @@
 """Result of an audit: frozen dataclasses with save, load and tables."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -9,21 +9,51 @@ from heedful import html as markup
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
 from heedful.storage.serialization import Stored, frame
-from heedful.studies.result import Verdict
+from heedful.studies.result import Question, Verdict
 
 if TYPE_CHECKING:
     import pandas
 
+Grade = Literal["show", "show with a caveat", "do not show"]
+Sense = Literal["reassuring", "worrying", "open"]
 FORMAT = 1
+
+
+@dataclass(frozen=True)
+class AuditQuestion(Question):
+    """One question about the map shown, and what decided it.
+
+    sense: whether the answer speaks for showing the map or against it. statistic: the name of the number that decided,
+    `estimate` its value (n is the number of texts), `threshold` the smallest effect worth having, `effect` the distance
+    between the two in standard deviations between texts.
+    """
+
+    sense: Sense = "open"
+    statistic: str = ""
+    estimate: Estimate | None = None
+    threshold: float | None = None
+    effect: float | None = None
+
+
+@dataclass(frozen=True)
+class AuditVerdict(Verdict):
+    """The questions, the grade that follows from their answers, and one sentence that gives the reason.
+
+    grade: None in results that were stored before there were grades.
+    """
+
+    questions: tuple[AuditQuestion, ...]
+    grade: Grade | None = None
 
 
 @dataclass(frozen=True)
 class Score:
     """The mean of one quantity over passages, its interval over texts.
 
-    tau, random tau (of a random model), agreement, shuffled agreement and excess agreement: of a map (or importance)
-    against an importance. entropy: of a map. comprehensiveness, sufficiency, token f1, auprc: of a map, an importance
-    or random order. tvd, flip: of predictions under permuted or uniform attention, against where it was changed.
+    tau, random tau (the mean of random models, its interval over them), agreement, shuffled agreement and excess
+    agreement: of a map (or importance) against an importance. entropy: of a map. comprehensiveness, sufficiency, token
+    f1, auprc: of a map, an importance or random order. tvd, flip: of predictions under permuted or uniform attention,
+    against where it was changed.
     adversary: Jensen–Shannon divergence of another map that gives the same prediction. aer: of a map or importance.
     """
 
@@ -64,9 +94,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class AuditExample:
-    """A passage to show: its words, the prediction, the headline map and all importances.
+    """A passage to show: its words, the prediction, the headline map and all importances, with their signs.
 
-    rationale: which words people marked, if known.
+    rationale: which words people marked, if known. other: the most different map that was found to give the same
+    prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
+    under it; empty and None where none was looked for.
     """
 
     text: int
@@ -77,11 +109,15 @@ class AuditExample:
     map: tuple[float, ...]
     importances: tuple[Weights, ...]
     rationale: tuple[bool, ...] = ()
+    other: tuple[float, ...] = ()
+    divergence: float | None = None
+    other_probability: float | None = None
 
     def tau(self) -> dict[str, float]:
-        """Kendall's τ-b of the map with each importance, by name."""
+        """Kendall's τ-b of the map with each importance in favour of the output, by name."""
         rows = [np.array(self.map)] * len(self.importances)
-        taus = kendall_tau_b(rows, [np.array(weights.values) for weights in self.importances]) if rows else ()
+        favour = [np.maximum(np.array(weights.values), 0) for weights in self.importances]
+        taus = kendall_tau_b(rows, favour) if rows else ()
         return {weights.name: float(tau) for weights, tau in zip(self.importances, taus, strict=True)}
 
 
@@ -111,7 +147,7 @@ class AuditResult(Stored):
     rationale_percent: int | None
     scores: tuple[Score, ...]
     contrasts: tuple[Contrast, ...]
-    verdict: Verdict
+    verdict: AuditVerdict
     examples: tuple[AuditExample, ...]
     model: str = ""
     data: str = ""

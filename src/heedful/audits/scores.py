@@ -1,10 +1,12 @@
 """Scores of an audit: importances of words, their agreement with attention maps, intervals and contrasts."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from heedful.attribution.attention_maps import (
     DELETION,
@@ -42,9 +44,11 @@ from heedful.metrics.statistics import (
     benjamini_hochberg,
     bootstrap_difference,
     bootstrap_mean,
+    mean_over_seeds,
     paired_permutation,
 )
 
+TRAINED, RANDOM_MODELS = "this model", "random models"
 TOP = 5  # percent of a passage's words that count as its most important
 
 
@@ -63,43 +67,59 @@ def importances(
     steps: int = 50,
     include_special: bool = False,
     layer: int | None = None,
+    smallest: float = 0.0,
+    baseline: int | None = None,
+    spans: int | None = None,
 ) -> Importances:
-    """Importance of words for the target of each passage.
+    """Importance of words for the target of each passage; below 0 where a word speaks against it.
 
-    gradient               Σ ‖∂ŷ/∂e‖₂ over the pieces of a word
-    gradient × input       |Σ e · ∂ŷ/∂e|
-    integrated gradients   |Σ ∫ e · ∂ŷ/∂e|, from embeddings of 0, at `steps` points; left out if that is 0, or if captum
+    gradient               Σ ‖∂ŷ/∂e‖₂ over the pieces of a word; a length, which has no sign
+    gradient × input       Σ e · ∂ŷ/∂e
+    integrated gradients   Σ ∫ e · ∂ŷ/∂e, from the baseline, at `steps` points; left out if that is 0, or if captum
                            is not installed
-    leave one out          |ŷ − ŷ without the word|, the rest encoded anew; 0 for special words, which always stay
+    leave one out          ŷ − ŷ without the word, the rest encoded anew; 0 for special words, which always stay
 
     and of the states that each layer's attention reads:
 
     hidden gradient              Σ ‖∂ŷ/∂h‖₂
-    hidden gradient × state      |Σ h · ∂ŷ/∂h|
-    hidden integrated gradients  |Σ ∫ (h − h⁰) · ∂ŷ/∂h|, h⁰ for embeddings of 0; of `layer` only, where possible
-    hidden leave one out         |ŷ − ŷ with its states masked, see `d_y_h`|; of `layer` only, where possible
+    hidden gradient × state      Σ h · ∂ŷ/∂h
+    hidden integrated gradients  Σ ∫ (h − h⁰) · ∂ŷ/∂h, h⁰ for the baseline; of `layer` only, where possible
+    hidden leave one out         ŷ − ŷ with its states masked, see `d_y_h`; of `layer` only, where possible
+
+    baseline: the piece in the place of every word where integrals start; None for embeddings of 0. spans: see `d_y_x`.
+    smallest: a text in which no deletion moves ŷ by so much has no leave-one-out importance (undefined), and a deletion
+    that moves it by less than a tenth of that counts as 0.
     """
 
-    def share(rows: Sequence[Numbers]) -> Importance:
-        return shares(passages, rows, include_special=include_special)
+    def share(rows: Sequence[Numbers], *, signed: bool = True) -> Importance:
+        return shares(passages, rows, include_special=include_special, signed=signed)
+
+    def deletion(rows: Sequence[Numbers]) -> Importance:
+        return share([_worth_having(row, smallest) for row in rows])
 
     by_gradient = gradients(subject, passages)
-    inputs = {GRADIENT: share(by_gradient.g_y_x), PRODUCT: share(by_gradient.x_product)}
+    inputs = {GRADIENT: share(by_gradient.g_y_x, signed=False), PRODUCT: share(by_gradient.x_product)}
     integrates = steps > 0 and can_integrate()
     if integrates:
-        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps))
-    inputs[DELETION] = share(d_y_x(subject, passages))
+        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
+    inputs[DELETION] = deletion(d_y_x(subject, passages, spans=spans))
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
         for name, rows in ((HIDDEN, by_gradient.g_y_h), (HIDDEN_PRODUCT, by_gradient.h_product))
     }
     if layer is not None and integrates:
-        states = hidden_integrated_gradients(subject, passages, layer, steps)
+        states = hidden_integrated_gradients(subject, passages, layer, steps, baseline=baseline)
         if states is not None:
             hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
     if layer is not None and subject.network.can_change:
-        hidden[HIDDEN_DELETION] = {layer: share(d_y_h(subject, passages, layer))}
+        hidden[HIDDEN_DELETION] = {layer: deletion(d_y_h(subject, passages, layer, spans=spans))}
     return Importances(inputs, hidden)
+
+
+def _worth_having(row: Numbers, smallest: float) -> Numbers:
+    """Differences of probabilities without those that are too small to matter; all 0 where none matters."""
+    sizes = np.abs(row)
+    return np.where((sizes >= smallest / 10) & (sizes.max(initial=0.0) >= smallest), row, 0.0)
 
 
 @dataclass(frozen=True)
@@ -119,11 +139,13 @@ def orders(
     maps: Mapping[str, Importance],
     inputs: Mapping[str, Importance],
     hidden: Mapping[str, Mapping[int, Importance]] | None = None,
+    headline: str = "",
 ) -> Orders:
     """Every map against every importance of the inputs, and against that of its own layer's hidden states.
 
-    Importances are also compared with each other, which shows how well any explanation could do. Agreement is not
-    computed for single heads.
+    What is compared is importance in favour of the output: words that speak against it count as 0, like words that do
+    not matter. Importances are also compared with each other, which shows how well any explanation could do. Agreement
+    is not computed for single heads, unless one is the headline.
 
     >>> from heedful.attribution.attention_maps import normalised
     >>> alpha, gradient = (normalised(np.array(row), np.array([3])) for row in ([0.2, 0.7, 0.1], [3.0, 6.0, 1.0]))
@@ -132,13 +154,15 @@ def orders(
     (array([1.]), {'gradient': [[1]]})
     """
     numbers: dict[str, Numbers] = {}
-    names, hidden = list(inputs), hidden or {}
+    inputs = {name: in_favour(rows) for name, rows in inputs.items()}
+    names = list(inputs)
+    hidden = {kind: {n: in_favour(rows) for n, rows in of.items()} for kind, of in (hidden or {}).items()}
     for name, rows in maps.items():
         layer = layer_of(name)
         own = {} if layer is None else {kind: of[layer] for kind, of in hidden.items() if layer in of}
         for other, importance in (*inputs.items(), *own.items()):
             numbers[f"tau/{name}/{other}"] = tau(rows, importance)
-            if not is_head(name):
+            if not is_head(name) or name == headline:
                 numbers[f"agreement/{name}/{other}"] = _agreement(rows, importance)
         numbers[f"entropy/{name}"] = np.where(rows.undefined, np.nan, normalised_entropy(rows))
         numbers[f"top/{name}"] = _highest(rows)
@@ -149,6 +173,18 @@ def orders(
     important = {name: _top(rows) for name, rows in inputs.items()}
     important |= {f"{kind} {layer + 1}": _top(rows) for kind, of in hidden.items() for layer, rows in of.items()}
     return Orders(numbers, important)
+
+
+def in_favour(rows: Importance) -> Importance:
+    """Importance without words that speak against the output; undefined where no word speaks for it.
+
+    >>> from heedful.attribution.attention_maps import normalised
+    >>> in_favour(normalised(np.array([3.0, -1.0]), np.array([2]))).values
+    array([0.75, 0.  ])
+    """
+    values = np.maximum(rows.values, 0)
+    tops = np.maximum.reduceat(values, rows.offsets[:-1]) if len(rows.lengths) else np.empty(0)
+    return Importance(values, rows.offsets, rows.undefined | (tops == 0))
 
 
 def tau(rows: Importance, others: Importance) -> Numbers:
@@ -186,6 +222,7 @@ STATES = {  # each beside the same importance of the inputs
     HIDDEN_DELETION: DELETION,
 }
 INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
+RANDOM_MODEL = "random model "  # before the number of a re-initialised model and the name of what it was measured for
 
 
 @dataclass(frozen=True)
@@ -208,6 +245,11 @@ class ScoreTable:
         """Mean over passages with its interval over texts."""
         return bootstrap_mean(values, groups=self.text, seed=self.seed, resamples=self.resamples)
 
+    def of_random_models(self, name: str) -> list[Numbers]:
+        """The same numbers of each re-initialised model that has any."""
+        rows = [v for key, v in self.numbers.items() if key.startswith(RANDOM_MODEL) and key.split(" ", 3)[3] == name]
+        return [row for row in rows if not np.isnan(row).all()]
+
     def per_text(self, values: Numbers) -> Numbers:
         """The mean of each text's passages that have a value; NaN where none has."""
         _, which = np.unique(self.text, return_inverse=True)
@@ -224,13 +266,16 @@ def scores(table: ScoreTable) -> tuple[Score, ...]:
     result = []
     for name, values in table.numbers.items():
         quantity, of, against, *_ = (*name.split("/"), "", "")
-        if quantity in INTERNAL:
+        if quantity in INTERNAL or quantity.startswith(RANDOM_MODEL):
             continue
         result.append(Score(quantity, of, against, table.mean(values)))
         if quantity == "agreement":
             shuffled = _shuffled(table, of, against)
             result.append(Score("shuffled agreement", of, against, table.mean(shuffled)))
             result.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
+        random = table.of_random_models(name)
+        if random:
+            result.append(Score("random tau", of, against, mean_over_seeds([np.nanmean(v) for v in random])))
     return tuple(result)
 
 
@@ -243,8 +288,8 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     """Differences on the same texts, each tested by permutation, all corrected together.
 
     The headline map against random order and each importance, in erasure and plausibility; its τ with each importance
-    against that of a random model, and against its τ with leave one out; its τ with an importance of states against
-    that with the same importance of inputs (M1 of meister2021).
+    against those of re-initialised models (see `above_random_models`), and against its τ with leave one out; its τ with
+    an importance of states against that with the same importance of inputs (M1 of meister2021).
     """
     importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
@@ -252,21 +297,48 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
         for quantity in ("comprehensiveness", "sufficiency", "token f1", "auprc")
         for other in (RANDOM, *importances)
     ]
-    for name in (*importances, *STATES):
-        own = f"tau/{headline}/{name}"
-        pairs.append((f"tau with {name}", "trained model", own, "random model", f"random {own}"))
     deleted = f"tau/{headline}/{DELETION}"
     pairs += [("tau", DELETION, deleted, name, f"tau/{headline}/{name}") for name in importances if name != DELETION]
     pairs += [
         ("tau", name, f"tau/{headline}/{name}", other, f"tau/{headline}/{other}") for name, other in STATES.items()
     ]
     known = [pair for pair in pairs if pair[2] in table.numbers and pair[4] in table.numbers]
-    tests = [_tested(table, table.numbers[a], table.numbers[b]) for _, _, a, _, b in known]
-    corrected = benjamini_hochberg([p for _, p in tests])
+    tests = [
+        (quantity, first, second, *_tested(table, table.numbers[a], table.numbers[b]))
+        for quantity, first, a, second, b in known
+    ]
+    for name in (*importances, *STATES):
+        own = f"tau/{headline}/{name}"
+        if len(random := table.of_random_models(own)) > 1:
+            tested = above_random_models(table.mean(table.numbers[own]), [float(np.nanmean(row)) for row in random])
+            tests.append((f"tau with {name}", TRAINED, RANDOM_MODELS, *tested))
+    corrected = benjamini_hochberg([p for *_, p in tests])
     return tuple(
         Contrast(quantity, first, second, difference, p, float(q))
-        for (quantity, first, _, second, _), (difference, p), q in zip(known, tests, corrected, strict=True)
+        for (quantity, first, second, difference, p), q in zip(tests, corrected, strict=True)
     )
+
+
+def above_random_models(own: Estimate, random: Sequence[float]) -> tuple[Estimate, float]:
+    """How far a model's value lies above those of re-initialised models, and the p-value of that difference.
+
+    The question is whether the model is one of them, so the interval is that of a further random model: with mean m
+    and standard deviation s of the k random models, and the standard error e of the model's own value over texts,
+
+        (own − m) ± t_{k−1} √(s² (1 + 1/k) + e²)
+
+    >>> difference, p = above_random_models(Estimate(0.5, 0.46, 0.54, 99), [0.0, 0.1, -0.1, 0.05, -0.05])
+    >>> round(difference.low, 3), p < 0.01
+    (0.253, True)
+    """
+    k, difference = len(random), own.value - float(np.mean(random))
+    error = (own.high - own.low) / (2 * stats.norm.ppf(0.975))
+    spread = math.sqrt(float(np.var(random, ddof=1)) * (1 + 1 / k) + error**2)
+    half = float(stats.t.ppf(0.975, k - 1)) * spread
+    estimate = Estimate(difference, difference - half, difference + half, own.n, own.undefined)
+    if not spread > 0:
+        return estimate, math.nan if math.isnan(difference) else 1.0 if difference == 0 else 0.0
+    return estimate, float(2 * stats.t.sf(abs(difference) / spread, k - 1))
 
 
 def _tested(table: ScoreTable, a: Numbers, b: Numbers) -> tuple[Estimate, float]:

@@ -1,58 +1,39 @@
-"""Verdict of an audit: may this model's attention be shown as an explanation? Six questions, answered by numbers."""
+"""Verdict of an audit: may this model's attention be shown as an explanation? Six questions, and a grade.
+
+Every question is about the map that a reader is shown. It is answered *yes* where the 95 % interval of its statistic
+lies above the smallest effect worth having, *no* where it lies below, and *unclear* otherwise. Where the statistic is a
+tested difference, *yes* also needs a corrected p-value below 0.05, as in the table of comparisons.
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from heedful.attribution.attention_maps import DELETION, EVERYWHERE, RANDOM, layer_name
-from heedful.audits.result import Contrast, Score, find
+from heedful.attribution.attention_maps import DELETION, EVERYWHERE, GRADIENT, RANDOM, layer_name, layer_of
+from heedful.audits.result import AuditQuestion, AuditVerdict, Contrast, Grade, LabelCount, Score, Sense, find
+from heedful.audits.scores import RANDOM_MODELS
+from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
-from heedful.studies.result import Answer, Question, Verdict
+from heedful.studies.result import Answer
 
-
-def verdict_sentence(
-    moves: Answer, agrees: Answer, trained: Answer, needs: Answer, another: Answer, layers: Answer
-) -> str:
-    """The sentence for the answers to the six questions of an audit, in their order.
-
-    >>> verdict_sentence("yes", "yes", "yes", "yes", "no", "yes")
-    'A reader of the heat-map may be told that the prediction rests on the words it marks; no quite different marks
-    were found that go with the same prediction.'
-    """
-    if (moves, agrees, needs, another) == ("yes", "yes", "yes", "no"):
-        may = (
-            "that the prediction rests on the words it marks; no quite different marks were found that go with the "
-            "same prediction"
-        )
-    elif agrees == needs == "yes":
-        may = "that the words it marks matter to the prediction more often than chance"
-    elif "yes" in (agrees, needs):
-        may = "that by one measure of two the words it marks matter to the prediction more often than chance"
-    elif moves == "yes":
-        may = "that the prediction depends on these weights, but not that it depends on the words they lie on"
-    else:
-        may = "where this model's attention lies, and nothing about why it predicts what it does"
-    wrong = {
-        "that these weights are the reason, as quite other ones give the same prediction": another == "yes",
-        "that attention decides, as the prediction hardly moves when it is shuffled": moves == "no",
-        "that marked words are the important ones": agrees == "no",
-        "that the model needs the words marked": needs == "no",
-        "that training put the marks there, as a random model's agree as well": trained == "no",
-        "that any layer shows the same": layers == "no",
-    }
-    no = ", nor ".join(text for text, holds in wrong.items() if holds)
-    unanswered = (moves, agrees, trained, needs, another, layers).count("unclear")
-    may_not = f"; they may not be told {no}" if no else ""
-    rest = f"; {unanswered} of 6 questions stay open" if unanswered else ""
-    return f"A reader of the heat-map may be told {may}{may_not}{rest}."
-
-
-MOVES = 0.05  # total variation under permuted attention above which attention moves predictions
-FAR = math.log(2) / 2  # Jensen–Shannon divergence above which another map is another explanation
-NEGLIGIBLE_TAU = 0.05  # agreement below this counts as none
-NEGLIGIBLE_DROP = 0.01  # so does a fall in probability
+SIGNIFICANT = 0.05  # corrected p-values below this count as a difference
 FULL_SEARCH = 100  # steps after which a failed search for another attention is evidence
 FEWEST = 5  # texts that a mean needs for a meaningful interval
 NOT_REPLACED = "no other attention could be put into the model"
+NO_LABELS = "without labels it is not known whether the model predicts better than the majority"
+QUESTIONS = (
+    "Does the attention shown move the prediction?",
+    "Does it agree with the importance of words better than chance?",
+    "Does it agree better than that of random models of the same shape?",
+    "Does the prediction need the words it points to more than random words?",
+    "Could another attention give the same prediction?",
+    "Does it agree with importance in every layer?",
+)
+PREFIX: dict[Grade, str] = {
+    "show": "Show it",
+    "show with a caveat": "Show it with a caveat",
+    "do not show": "Do not show it as an explanation",
+}
 
 
 def judge(
@@ -62,170 +43,287 @@ def judge(
     headline: str,
     layers: int,
     random_agreement: float,
-    searched: int = FULL_SEARCH,
-) -> Verdict:
-    """Answer the fixed questions and summarise them in one sentence; each answer depends on its own numbers alone.
+    settings: AuditSettings | None = None,
+    accuracy: Estimate | None = None,
+    labels: Sequence[LabelCount] = (),
+) -> AuditVerdict:
+    """Answer the fixed questions and grade the map.
 
-    searched: how many steps the search for another attention took.
+    random_agreement: the agreement of a word drawn at random, for texts without another of their length. accuracy,
+    labels: whether the model beats the majority; not known if not given.
 
-    >>> judge((), (), headline="layer 1", layers=1, random_agreement=0.2).questions[0].answer
-    'unclear'
+    >>> verdict = judge((), (), headline="layer 1", layers=1, random_agreement=0.2)
+    >>> verdict.grade, verdict.questions[0].answer
+    ('do not show', 'unclear')
     """
-    evidence = _Evidence(scores, contrasts, headline)
+    evidence = _Evidence(scores, contrasts, headline, layers, random_agreement, settings or AuditSettings())
+    agrees = _agrees(evidence)
     questions = (
-        _moves(evidence),
-        _agrees(evidence, random_agreement),
-        _trained(evidence),
-        _needs(evidence),
-        _another(evidence, searched),
-        _layers(evidence, layers),
-    )
-    return Verdict(verdict_sentence(*(question.answer for question in questions)), questions)
+        _moves(evidence), agrees, _trained(evidence), _needs(evidence), _another(evidence), _layers(evidence, agrees)
+    )  # fmt: skip
+    grade, reason = _graded(questions, _majority(accuracy, labels))
+    known = accuracy is not None and accuracy.n >= FEWEST and _one_of_several(labels)
+    note = "" if known else f"; {NO_LABELS}"
+    return AuditVerdict(f"{PREFIX[grade]}: {reason}{note}.", questions, grade)
 
 
-def above(estimate: Estimate, negligible: float) -> Answer:
-    """Yes where the interval lies above 0; no where it reaches 0 and lies below a negligible value.
+def beyond(estimate: Estimate, threshold: float, corrected: float | None = None) -> Answer:
+    """Yes where the interval lies above a threshold (and the corrected p-value is below 0.05), no where it lies below.
 
-    >>> above(Estimate(0.1, 0.05, 0.2, 9), 0.05), above(Estimate(0.01, -0.01, 0.03, 9), 0.05)
-    ('yes', 'no')
+    >>> beyond(Estimate(0.1, 0.06, 0.2, 9), 0.05), beyond(Estimate(0.1, 0.06, 0.2, 9), 0.05, corrected=0.09)
+    ('yes', 'unclear')
+    >>> beyond(Estimate(0.1, 0.04, 0.2, 9), 0.05), beyond(Estimate(0.0, -0.01, 0.02, 9), 0.05)
+    ('unclear', 'no')
     """
-    return "yes" if estimate.low > 0 else "no" if estimate.high < negligible else "unclear"
+    if estimate.low > threshold:
+        return "yes" if corrected is None or corrected < SIGNIFICANT else "unclear"
+    return "no" if estimate.high < threshold else "unclear"
 
 
-def beyond(estimate: Estimate, threshold: float) -> Answer:
-    """Yes where the interval lies above a threshold, no where it lies below.
+def effect_size(estimate: Estimate, threshold: float) -> float | None:
+    """The distance of a mean from its threshold in standard deviations between texts; None where they do not differ.
 
-    >>> beyond(Estimate(0.1, 0.04, 0.2, 9), 0.05)
-    'unclear'
+    >>> round(effect_size(Estimate(0.25, 0.21, 0.29, 100), 0.05), 2)
+    0.98
     """
-    return "yes" if estimate.low > threshold else "no" if estimate.high < threshold else "unclear"
+    deviation = (estimate.high - estimate.low) / 3.92 * math.sqrt(estimate.n)
+    return (estimate.value - threshold) / deviation if deviation > 0 else None
 
 
+@dataclass(frozen=True)
+class _Statistic:
+    """A number that can decide a question. corrected: its p-value, where it is a tested difference."""
+
+    name: str
+    estimate: Estimate
+    threshold: float
+    corrected: float | None = None
+
+    @property
+    def answer(self) -> Answer:
+        if self.estimate.n < FEWEST:
+            return "unclear"
+        return beyond(self.estimate, self.threshold, self.corrected)
+
+    def __str__(self) -> str:
+        tested = "" if self.corrected is None else f", corrected p {_p(self.corrected)}"
+        few = "" if self.estimate.n >= FEWEST else f": only {self.estimate.n} texts have a value, {FEWEST} are needed"
+        return f"{self.name} {_shown(self.estimate)}, threshold {self.threshold:.3g}{tested}{few}"
+
+
+@dataclass(frozen=True)
 class _Evidence:
-    """Scores and contrasts of the headline map, by name."""
+    """Everything that the questions are answered from."""
 
-    def __init__(self, scores: tuple[Score, ...], contrasts: tuple[Contrast, ...], headline: str) -> None:
-        self.scores, self.contrasts, self.headline = scores, contrasts, headline
+    scores: tuple[Score, ...]
+    contrasts: tuple[Contrast, ...]
+    headline: str
+    layers: int
+    random_agreement: float
+    settings: AuditSettings
 
     def score(self, quantity: str, of: str, against: str = "") -> Estimate | None:
         return find(self.scores, quantity, of, against)
 
-    def contrast(self, quantity: str, second: str) -> Estimate | None:
-        return next((c.difference for c in self.contrasts if (c.quantity, c.second) == (quantity, second)), None)
+    def contrast(self, quantity: str, second: str) -> Contrast | None:
+        return next((c for c in self.contrasts if (c.quantity, c.second) == (quantity, second)), None)
+
+    @property
+    def place(self) -> str:
+        """Where attention is changed for the map shown: in its layer or head, or in all layers that it covers."""
+        own = layer_of(self.headline) is not None and self.score("tvd", "permuted", self.headline) is not None
+        return self.headline if own else EVERYWHERE
 
 
-def _answered(
-    question: str, estimate: Estimate | None, missing: str, answer: Callable[[Estimate], tuple[Answer, str]]
-) -> Question:
-    if estimate is None:
-        return Question(question, "unclear", f"not asked: {missing}")
-    decided, because = answer(estimate)
-    return _unless_few(question, estimate, decided, because)
+def _moves(evidence: _Evidence) -> AuditQuestion:
+    place = evidence.place
+    tvd = evidence.score("tvd", "permuted", place)
+    if tvd is None:
+        return _not_asked(0, NOT_REPLACED)
+    statistic = _Statistic(f"total variation with {place} permuted", tvd, evidence.settings.smallest_movement)
+    flip, level = evidence.score("flip", "permuted", place), evidence.score("tvd", "uniform", place)
+    beside = [] if flip is None else [f"{flip.value:.0%} of predictions become another"]
+    beside += [] if level is None else [f"made uniform instead: {_shown(level)}"]
+    everywhere = evidence.score("tvd", "permuted", EVERYWHERE)
+    if place != EVERYWHERE and everywhere is not None and evidence.layers > 1:
+        beside.append(f"with all layers permuted: {_shown(everywhere)}")
+    return _decided(0, statistic, statistic.answer, beside)
 
 
-def _unless_few(question: str, estimate: Estimate, answer: Answer, because: str) -> Question:
-    if estimate.n >= FEWEST:
-        return Question(question, answer, because)
-    return Question(question, "unclear", f"only {estimate.n} texts have a value, {FEWEST} are needed; {because}")
+def _agrees(evidence: _Evidence) -> AuditQuestion:
+    statistics = _agreement(evidence, evidence.headline)
+    if not statistics:
+        return _not_asked(1, f"there is no importance by {DELETION}")
+    answer = _combined(statistics)
+    deciding = _deciding(statistics, answer)
+    return _decided(1, deciding, answer, [str(other) for other in statistics if other is not deciding])
 
 
-def _moves(evidence: _Evidence) -> Question:
-    def answer(tvd: Estimate) -> tuple[Answer, str]:
-        flip = evidence.score("flip", "permuted", EVERYWHERE)
-        labels = "" if flip is None else f", and {flip.value:.0%} of them become another"
-        return beyond(tvd, MOVES), (
-            f"with attention permuted in all layers, predictions move by {_shown(tvd)} in total variation{labels}; "
-            f"asked is more than {MOVES}"
-        )
-
-    question = "Does attention move the prediction?"
-    return _answered(question, evidence.score("tvd", "permuted", EVERYWHERE), NOT_REPLACED, answer)
-
-
-def _agrees(evidence: _Evidence, random_agreement: float) -> Question:
-    def answer(tau: Estimate) -> tuple[Answer, str]:
-        asked = f"asked is more than 0 (below {NEGLIGIBLE_TAU} is none)"
-        words = f"{evidence.headline} and {DELETION}: τ {_shown(tau)}, {asked}"
-        agreement = evidence.score("agreement", evidence.headline, DELETION)
-        excess = evidence.score("excess agreement", evidence.headline, DELETION)
-        shuffled = evidence.score("shuffled agreement", evidence.headline, DELETION)
-        if agreement is None or agreement.n == 0:
-            return above(tau, NEGLIGIBLE_TAU), words
-        if excess is None or shuffled is None or excess.n == 0:
-            chance, top = f"{random_agreement:.0%} at random", beyond(agreement, random_agreement)
-        else:
-            chance = f"{shuffled.value:.0%} with other texts of the same length"
-            top = beyond(excess, 0.0)
-        order = above(tau, NEGLIGIBLE_TAU)
-        both: Answer = "no" if "no" in (order, top) else "yes" if order == top == "yes" else "unclear"
-        return both, f"{words}; the highest word is among the most important in {_percent(agreement)}, {chance}"
-
-    missing = f"there is no importance by {DELETION}"
-    question = "Does it agree with the importance of words better than chance?"
-    return _answered(question, evidence.score("tau", evidence.headline, DELETION), missing, answer)
+def _agreement(evidence: _Evidence, name: str) -> list[_Statistic]:
+    """What decides whether a map agrees with importance: τ with deletion, its highest word, and τ with the gradient."""
+    settings = evidence.settings
+    tau, gradient = (evidence.score("tau", name, against) for against in (DELETION, GRADIENT))
+    if tau is None:
+        return []
+    statistics = [_Statistic(f"τ of {name} with {DELETION}", tau, settings.smallest_tau)]
+    agreement, excess = (evidence.score(f"{kind}agreement", name, DELETION) for kind in ("", "excess "))
+    if excess is not None and excess.n >= FEWEST:
+        title = f"share of texts whose highest word is among the most important by {DELETION}, beyond other texts"
+        statistics.append(_Statistic(title, excess, settings.smallest_excess))
+    elif agreement is not None and agreement.n >= FEWEST:
+        title = f"share of texts whose highest word is among the most important by {DELETION}"
+        statistics.append(_Statistic(title, agreement, evidence.random_agreement + settings.smallest_excess))
+    if gradient is not None:
+        statistics.append(_Statistic(f"τ of {name} with {GRADIENT}", gradient, settings.smallest_tau))
+    return statistics
 
 
-def _trained(evidence: _Evidence) -> Question:
-    return _more_than_none(
-        "Does it agree better than that of a frozen random model of the same shape?",
-        evidence.contrast(f"tau with {DELETION}", "random model"),
-        "there is no random model of the same shape",
-        NEGLIGIBLE_TAU,
-        f"τ with {DELETION} is higher by {{}} than in a random model",
-    )
+def _combined(statistics: Sequence[_Statistic]) -> Answer:
+    """Yes if all say so; no if deletion says no. A gradient's no against deletion's yes leaves the question open."""
+    answers = [statistic.answer for statistic in statistics]
+    by_deletion = [s.answer for s in statistics if not s.name.endswith(f"with {GRADIENT}")]
+    return "no" if "no" in by_deletion else "yes" if set(answers) == {"yes"} else "unclear"
 
 
-def _needs(evidence: _Evidence) -> Question:
-    return _more_than_none(
-        "Does the prediction need the words it points to more than random words?",
-        evidence.contrast("comprehensiveness", RANDOM),
-        "the model could not be asked about shortened texts",
-        NEGLIGIBLE_DROP,
-        "without its words the probability falls by {} more than without random words",
-    )
+def _deciding(statistics: Sequence[_Statistic], answer: Answer) -> _Statistic:
+    """The first statistic with this answer; of a yes, which needs all, the one closest to its threshold."""
+    same = [s for s in statistics if s.answer == answer] or [s for s in statistics if s.answer != "yes"]
+    if answer != "yes":
+        return same[0]
+    return min(same, key=lambda s: (s.estimate.low - s.threshold) / max(s.threshold, 1e-9))
 
 
-def _more_than_none(
-    question: str, difference: Estimate | None, missing: str, negligible: float, because: str
-) -> Question:
-    asked = f"asked is more than 0 (below {negligible} is none)"
-    return _answered(
-        question, difference, missing, lambda d: (above(d, negligible), f"{because.format(_shown(d))}; {asked}")
-    )
+def _trained(evidence: _Evidence) -> AuditQuestion:
+    contrast = evidence.contrast(f"tau with {DELETION}", RANDOM_MODELS)
+    if contrast is None:
+        return _not_asked(2, "there are no random models of the same shape")
+    name = f"τ with {DELETION} above that of {RANDOM_MODELS}"
+    statistic = _Statistic(name, contrast.difference, evidence.settings.smallest_tau, contrast.corrected)
+    random = evidence.score("random tau", evidence.headline, DELETION)
+    beside = [] if random is None else [f"{random.n} random models: {_shown(random)}, an interval over models"]
+    return _decided(2, statistic, statistic.answer, beside)
 
 
-def _another(evidence: _Evidence, searched: int) -> Question:
+def _needs(evidence: _Evidence) -> AuditQuestion:
+    contrast = evidence.contrast("comprehensiveness", RANDOM)
+    if contrast is None:
+        return _not_asked(3, "the model could not be asked about shortened texts")
+    name = "fall of the probability without its words, beyond that without random words"
+    statistic = _Statistic(name, contrast.difference, evidence.settings.smallest_drop, contrast.corrected)
+    return _decided(3, statistic, statistic.answer, [])
+
+
+def _another(evidence: _Evidence) -> AuditQuestion:
     """A short search can find another attention, but cannot show that there is none."""
+    divergence, steps = evidence.score("adversary", evidence.headline), evidence.settings.adversary_steps
+    if divergence is None:
+        looked = "another was not looked for, which is done in one step or more, and for the map of one layer or head"
+        replaced = evidence.score("tvd", "permuted", EVERYWHERE) is not None
+        return _not_asked(4, looked if replaced else NOT_REPLACED)
+    name = "divergence, in nats, of the furthest map found with the same prediction"
+    statistic = _Statistic(name, divergence, evidence.settings.smallest_divergence)
+    short = statistic.answer == "no" and steps < FULL_SEARCH
+    beside = [f"at most {math.log(2):.3f}"]
+    beside += [f"the search had {steps} steps, and a no needs {FULL_SEARCH}"] if short else []
+    return _decided(4, statistic, "unclear" if short else statistic.answer, beside)
 
-    def answer(jsd: Estimate) -> tuple[Answer, str]:
-        decided = beyond(jsd, FAR)
-        short = decided == "no" and searched < FULL_SEARCH
-        return "unclear" if short else decided, (
-            f"maps were found that give the same prediction and diverge by {_shown(jsd)} nats (at most "
-            f"{math.log(2):.3f}); asked is more than {FAR:.3f}"
-            + (f"; the search had {searched} steps, and a no needs {FULL_SEARCH}" if short else "")
-        )
 
-    missing = (
-        "another was not looked for, which is done in one step or more, and for the map of one layer or head"
-        if evidence.score("tvd", "permuted", EVERYWHERE)
-        else NOT_REPLACED
+def _layers(evidence: _Evidence, shown: AuditQuestion) -> AuditQuestion:
+    """Every layer by the rule of the second question, whose answer about the map shown counts too."""
+    names = [layer_name(layer) for layer in range(evidence.layers)]
+    every = {name: _agreement(evidence, name) for name in names}
+    if not all(every.values()):
+        return _not_asked(5, f"there is no importance by {DELETION} for every layer")
+    if evidence.headline == names[0] and len(names) == 1:
+        return replace(shown, question=QUESTIONS[5], because=f"there is one layer; {shown.because}")
+    answers = {name: _combined(statistics) for name, statistics in every.items()}
+    given = (*answers.values(), shown.answer)
+    answer: Answer = "no" if "no" in given else "unclear" if "unclear" in given else "yes"
+    if answer in answers.values():
+        decisive = next(name for name, a in answers.items() if a == answer)
+        deciding = _deciding(every[decisive], answer)
+    else:
+        deciding = every[names[-1]][0]
+    taus = "; ".join(
+        f"{name} {answers[name]}: τ {_shown(statistics[0].estimate)}" for name, statistics in every.items()
     )
-    question = "Could another attention give the same prediction?"
-    return _answered(question, evidence.score("adversary", evidence.headline), missing, answer)
+    return _decided(5, deciding, answer, [taus])
 
 
-def _layers(evidence: _Evidence, layers: int) -> Question:
-    question = "Does it agree with importance in every layer?"
-    taus = {name: evidence.score("tau", name, DELETION) for name in map(layer_name, range(layers))}
-    known = {name: tau for name, tau in taus.items() if tau is not None}
-    if len(known) < layers:
-        return Question(question, "unclear", f"not asked: there is no importance by {DELETION} for every layer")
-    answers = [above(tau, NEGLIGIBLE_TAU) for tau in known.values()]
-    answer: Answer = "no" if "no" in answers else "unclear" if "unclear" in answers else "yes"
-    numbers = "; ".join(f"{name} {_shown(tau)}" for name, tau in known.items())
-    because = f"τ with {DELETION}: {numbers}; asked is more than 0 in each (below {NEGLIGIBLE_TAU} is none)"
-    return _unless_few(question, min(known.values(), key=lambda tau: tau.n), answer, because)
+def _not_asked(number: int, reason: str) -> AuditQuestion:
+    return AuditQuestion(QUESTIONS[number], "unclear", f"not asked: {reason}")
+
+
+def _decided(number: int, statistic: _Statistic, answer: Answer, beside: Sequence[str]) -> AuditQuestion:
+    good: Answer = "no" if number == 4 else "yes"
+    sense: Sense = "open" if answer == "unclear" else "reassuring" if answer == good else "worrying"
+    return AuditQuestion(
+        QUESTIONS[number],
+        answer,
+        "; ".join((str(statistic), *beside)),
+        sense,
+        statistic.name,
+        statistic.estimate,
+        statistic.threshold,
+        effect_size(statistic.estimate, statistic.threshold),
+    )
+
+
+def _majority(accuracy: Estimate | None, labels: Sequence[LabelCount]) -> str | None:
+    """Why the model's predictions are worth no explanation, if they are not: they do not beat the majority."""
+    if accuracy is None or accuracy.n < FEWEST or not _one_of_several(labels):
+        return None
+    most = max(labels, key=lambda label: label.gold)
+    share = most.gold / sum(label.gold for label in labels)
+    if accuracy.low > share:
+        return None
+    return (
+        f"the model is not shown to predict better than always saying “{most.name}”, which is right in {share:.1%}; "
+        f"its accuracy is {accuracy.value:.1%} [{accuracy.low:.1%}, {accuracy.high:.1%}]"
+    )
+
+
+def _one_of_several(labels: Sequence[LabelCount]) -> bool:
+    return sum(label.gold > 0 for label in labels) > 1
+
+
+def _graded(questions: Sequence[AuditQuestion], at_majority: str | None) -> tuple[Grade, str]:
+    """The grade, and the reason with the number that decided it."""
+    moves, agrees, trained, needs, another, _ = questions
+    matters = (agrees.answer, needs.answer)
+    if at_majority is not None:
+        return "do not show", at_majority
+    if agrees.answer == "no":
+        return "do not show", f"the words it marks are not the ones that matter ({_number(agrees)})"
+    if needs.answer == "no":
+        return "do not show", f"the prediction needs the marked words no more than random ones ({_number(needs)})"
+    if "yes" not in matters:
+        return "do not show", f"it is not shown that the marked words matter ({_number(agrees)})"
+    if moves.answer == "no" and matters != ("yes", "yes"):
+        return "do not show", f"the prediction hardly depends on these weights ({_number(moves)})"
+    caveats = (
+        (moves, "no", "it marks words that matter, but the prediction hardly depends on these weights"),
+        (another, "yes", "quite different weights give the same prediction"),
+        (trained, "no", "random models of the same shape agree with importance as well"),
+        (agrees, "unclear", "whether it agrees with the importance of words is open"),
+        (needs, "unclear", "whether the prediction needs the marked words is open"),
+        (moves, "unclear", "whether these weights move the prediction is open"),
+        (another, "unclear", "whether other weights give the same prediction is open"),
+    )
+    for question, answer, reason in caveats:
+        if question.answer == answer:
+            return "show with a caveat", f"{reason} ({_number(question)})"
+    return "show", (
+        "the prediction rests on the words it marks, and no quite different weights were found that give it "
+        f"({_number(another)})"
+    )
+
+
+def _number(question: AuditQuestion) -> str:
+    """The deciding number of an answer, or why there is none."""
+    if question.estimate is None or question.threshold is None:
+        return question.because
+    return question.because.split(";")[0]
 
 
 def _shown(estimate: Estimate) -> str:
@@ -233,5 +331,5 @@ def _shown(estimate: Estimate) -> str:
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]{undefined}"
 
 
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}] of passages"
+def _p(p: float) -> str:
+    return "none" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -25,7 +25,7 @@ from heedful.cli.options import (
     number,
     print_result,
 )
-from heedful.config import AuditSettings
+from heedful.config import MEASURES, AuditSettings
 from heedful.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
@@ -157,6 +157,30 @@ class AuditOptions(TypedDict, total=False):
         int,
         number(0, help=f"Steps of integrated gradients; {AuditSettings.integrated_steps} by default, 0 for none."),
     ]
+    only: Annotated[
+        list[str],
+        typer.Option(
+            metavar="MEASURE",
+            help=f"Measure only this; repeatable: {', '.join(MEASURES)}.",
+            autocompletion=completing(tuple(MEASURES)),
+        ),
+    ]
+    skip: Annotated[
+        list[str],
+        typer.Option(
+            metavar="MEASURE", help="Leave out this measure; repeatable.", autocompletion=completing(tuple(MEASURES))
+        ),
+    ]
+    baseline: Annotated[
+        str,
+        choice(
+            ("zero", "pad", "mask"), help="Start of integrated gradients: zero (the default), or the pad or mask token."
+        ),
+    ]
+    erase: Annotated[
+        str, choice(("delete", "mask"), help="Words are erased by deletion (the default) or by the mask token.")
+    ]
+    spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
     device: Device
     trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")]
 
@@ -176,17 +200,23 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder of the audit; runs/audit-<model> by default.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the forward passes and the expected time; measure nothing.")
+    ] = False,
     as_json: AsJson = False,
     **settings: Unpack[AuditOptions],
 ) -> None:
     """Measure whether a model's attention can be trusted as an explanation."""
     from heedful import api
-    from heedful.reports.terminal import print_audit
+    from heedful.reports.terminal import print_audit, print_audit_plan
+
+    if dry_run:
+        return print_result(api.audit_plan(model, data, **settings), print_audit_plan, as_json=as_json)
 
     folder = out or api.RUNS / f"audit-{api.run_name(model)}"
     command = shlex.join(["heedful", *sys.argv[1:]])
     result = api.audit(model, data, out=folder, command=command, **settings)
-    print_result(result, print_audit, folder / "report.html", as_json=as_json)
+    return print_result(result, print_audit, folder / "report.html", as_json=as_json)
 
 
 class SweepOptions(TypedDict, total=False):

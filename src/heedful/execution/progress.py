@@ -18,6 +18,7 @@ from heedful.execution.pool import Event, OnEvent
 
 _WIDE = 100  # columns; with fewer, only the remaining time is shown, not the elapsed time
 _STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}
+LINE_EVERY = 30.0  # seconds between two lines about the same job, where there is no terminal
 _HEAD_AND_FOOT = 5  # lines of a sweep's table that are not studies
 
 
@@ -83,7 +84,7 @@ def _bars(console: Console) -> Iterator[OnEvent]:
                 tasks[name] = progress.add_task(name, total=event["steps"], figures="")
             if name not in tasks:
                 return
-            if event.get("step") == 0:  # a model of the same name in another study
+            if event.get("step") == 0 and "passes" not in event:  # a model of the same name in another study
                 progress.reset(tasks[name], total=event["steps"], figures="")
             if event.get("done"):
                 progress.update(tasks[name], completed=progress.tasks[tasks[name]].total)
@@ -98,10 +99,11 @@ def _bars(console: Console) -> Iterator[OnEvent]:
 
 def _line_printer(console: Console) -> OnEvent:
     started: dict[str, tuple[float, int]] = {}
+    spoken: dict[str, float] = {}
 
     def remaining(event: Event) -> str:
         now = time.monotonic(), event["step"]
-        if event["step"] == 0:
+        if event["step"] == 0 and "passes" not in event:
             started[event["model"]] = now
         start, first = started.setdefault(event["model"], now)
         seconds, steps = now[0] - start, event["step"] - first
@@ -117,6 +119,15 @@ def _line_printer(console: Console) -> OnEvent:
             _print(console, f"  {event['model']}: done")
         elif figures := _figures(event):
             _print(console, f"  {event['model']} {event['step']}/{event['steps']} {figures}{remaining(event)}")
+        elif "step" in event:
+            now = time.monotonic()
+            if event["model"] not in spoken:
+                spoken[event["model"]] = now
+            left = remaining(event)
+            if now - spoken[event["model"]] >= LINE_EVERY:
+                spoken[event["model"]] = now
+                passes = f", {event['passes']:,} forward passes" if "passes" in event else ""
+                _print(console, f"  {event['model']} {event['step']}/{event['steps']}{passes}{left}")
 
     return on_event
 

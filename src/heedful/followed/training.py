@@ -204,7 +204,8 @@ def _observed(subject: Subject, batch: PassageBatch) -> list[tuple[Numbers, Numb
     output = subject.run(batch, embedded)
     likelihood = target_probability(output.probabilities, batch).double().clamp_min(_LEAST).log()
     (gradient,) = torch.autograd.grad(likelihood.sum(), embedded)
-    alpha = query_rows(output.attention[-1], subject.network.query).double().mean(1)
+    weights = subject.reading(batch)
+    alpha = query_rows(output.attention[-1], subject.network.query, weights).double().mean(1)
     delta = (embedded.double() * gradient.double()).sum(-1)
     return list(zip(batch.words_of(alpha), batch.words_of(delta), _log_odds(output.probabilities), strict=True))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
 from heedful.audits.result import AuditExample, AuditResult, Contrast, score_row
-from heedful.audits.verdict import FAR, MOVES, NEGLIGIBLE_DROP, NEGLIGIBLE_TAU
+from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
 from heedful.reports.charts import (
     STEPS,
@@ -30,15 +30,18 @@ from heedful.reports.charts import (
 from heedful.reports.html import NONE, assets, fill, interval, percent, quantity_name, with_ends, written
 from heedful.storage.atomic_files import without_nan, write_text
 from heedful.storage.manifest import MANIFEST, Manifest
+from heedful.storage.serialization import from_mapping
 
 EVEN = 3  # shades end at the highest weight, but not below so many times an even share: flat attention looks pale
 _HIGHEST = 5  # words in a ranking
+_SHORTEST, _LONGEST = 5, 40  # words of the text that opens the page
 _MANY_LABELS = 12
 _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 _QUERIES = {
     "first": "from the first place, where a classification token stands",
     "last": "from the last place, where the prediction is read",
     "mean": "from all places, averaged",
+    "weighted": "from the places that the head reads, each with its share",
     "only": "from the one place that it has",
     "": "as it was given",
 }
@@ -53,7 +56,7 @@ def write_audit_page(result: AuditResult, out: Path, command: str = "") -> Path:
 
 def render_audit(result: AuditResult, command: str = "") -> str:
     """The page as text."""
-    scores = Scores(result)
+    scores, smallest = Scores(result), smallest_effects(result)
     return fill(
         "audit.html.j2",
         without_nan(_payload(result)),
@@ -72,12 +75,63 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         heads=head_tables(scores),
         erasure=order_section(scores, "comprehensiveness", "sufficiency"),
         movement=movement_section(scores, result.layers),
-        another=another_section(scores),
+        another=another_section(scores, smallest.smallest_divergence),
+        argument=argument(result, smallest.smallest_divergence),
         people=order_section(scores, "token f1", "auprc"),
         alignment=order_section(scores, "aer", maps=scores.maps),
         examples=[shaded_example(example, result.headline) for example in result.examples],
-        limits={"moves": MOVES, "far": FAR, "tau": NEGLIGIBLE_TAU, "drop": NEGLIGIBLE_DROP},
+        smallest=smallest,
     )
+
+
+def smallest_effects(result: AuditResult) -> AuditSettings:
+    """The settings of an audit; those that its version did not have are the defaults."""
+    return from_mapping(AuditSettings, result.settings, where="settings")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One text under its own map and under another one with the same prediction: the picture that opens the page.
+
+    found: whether the other map is a different explanation, by the threshold of the verdict. far: in how many of the
+    `examples` one was found.
+    """
+
+    text: int
+    output: str
+    probability: str
+    other_probability: str
+    divergence: str
+    words: tuple[tuple[str, str, str], ...]  # a word, the class of its colour by its own map and by the other one
+    found: bool
+    far: int
+    examples: int
+
+
+def argument(result: AuditResult, smallest: float) -> Argument | None:
+    """The example whose other map lies furthest away, of those short enough to take in; None where none was sought."""
+    sought = [example for example in result.examples if example.other and example.divergence is not None]
+    short = [example for example in sought if _SHORTEST <= len(example.words) <= _LONGEST] or sought
+    if not short:
+        return None
+    best = max(short, key=lambda example: example.divergence or 0.0)
+    own, other = (_shades(weights) for weights in (best.map, best.other))
+    return Argument(
+        best.text,
+        best.output,
+        percent(best.probability),
+        percent(best.other_probability if best.other_probability is not None else best.probability),
+        written(best.divergence, 3),
+        tuple(zip(best.words, own, other, strict=True)),
+        (best.divergence or 0.0) > smallest,
+        sum((example.divergence or 0.0) > smallest for example in sought),
+        len(sought),
+    )
+
+
+def _shades(weights: Sequence[float]) -> list[str]:
+    strongest = max((*weights, EVEN / len(weights)))
+    return [shade(weight, strongest) for weight in weights]
 
 
 def _payload(result: AuditResult) -> dict[str, Any]:
@@ -166,9 +220,8 @@ def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
     words: each with the class of its colour by the headline map, and whether people marked it. rankings: attention and
     each importance with its τ with attention, and the highest words with their shares.
     """
-    strongest = max((*example.map, EVEN / len(example.words)))
     marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
-    words = zip(example.words, example.map, marks, strict=True)
+    words = zip(example.words, _shades(example.map), marks, strict=True)
     weights = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
     tau = example.tau()
     return {
@@ -176,7 +229,7 @@ def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
         "output": example.output,
         "label": example.label,
         "probability": percent(example.probability),
-        "words": [(word, shade(weight, strongest), marked) for word, weight, marked in words],
+        "words": list(words),
         "rankings": [
             (name, written(tau.get(name), 2), _highest(example.words, values)) for name, values in weights.items()
         ],
@@ -289,13 +342,13 @@ def movement_section(scores: Scores, layers: int) -> Section:
     return Section(pictures, _tables(places, {"Attention changed in": dict(zip(titles, tvd + flip, strict=True))}))
 
 
-def another_section(scores: Scores) -> Section:
+def another_section(scores: Scores, smallest: float) -> Section:
     """How far from the headline map another one is that gives the same prediction."""
     column = scores.column("adversary")
     lines = _singles(scores, [scores.headline], column)
     if not lines:
         return Section()
-    svg = dots_svg("Divergence, in nats", lines, _NATS, references=[(FAR, "asked"), (math.log(2), "most")])
+    svg = dots_svg("Divergence, in nats", lines, _NATS, references=[(smallest, "threshold"), (math.log(2), "most")])
     return Section((Picture("another-1", svg),), _tables([scores.headline], {"Map": {"divergence": column}}))
 
 

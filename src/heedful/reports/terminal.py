@@ -31,6 +31,7 @@ from heedful.storage.serialization import to_toml
 from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
+    from heedful.audits.dry_run import AuditPlan
     from heedful.audits.result import AuditResult
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
@@ -200,6 +201,18 @@ def print_plan(plan: "StudyPlan") -> None:
     print("# measuring and the page come on top; nothing was written")
 
 
+def print_audit_plan(plan: "AuditPlan") -> None:
+    """The forward passes of each measure, and the expected time."""
+    console, table = Console(highlight=False), _table("measure", "forward passes")
+    for name, passes in plan.passes.items():
+        table.add_row(name, f"{passes:,}")
+    console.print(table)
+    lengths = " and ".join(f"{length:,}" for length in plan.timed)
+    texts = f"{plan.texts:,} {'text' if plan.texts == 1 else 'texts'}"
+    print(f"{texts}, the longest of {plan.longest:,} pieces: about {duration(plan.seconds)}")
+    print(f"estimated from texts of {lengths} pieces, which were timed; nothing was written")
+
+
 def size(count: int) -> str:
     """Bytes in the largest unit that leaves 1 or more.
 
@@ -260,15 +273,18 @@ def _audit_lines(scores: "Scores", output: str) -> list[str]:
     """Scores that fit into a sentence; output: what a prediction is."""
     from heedful.attribution.attention_maps import EVERYWHERE, RANDOM
 
+    place = scores.headline if scores.score("tvd", "permuted", scores.headline) else EVERYWHERE
     first = scores.importances[:1]
     taus = [(name, scores.score("tau", name, against)) for against in first for name in scores.maps]
     by_map = ", ".join(f"{name} {_value(tau)}" for name, tau in taus)
     lines = [f"τ with {first[0]} by map: {by_map}"] if first else []
     for change in ("permuted", "uniform"):
-        moved, flipped = scores.score("tvd", change, EVERYWHERE), scores.score("flip", change, EVERYWHERE)
+        moved, flipped = scores.score("tvd", change, place), scores.score("flip", change, place)
+        everywhere = scores.score("tvd", change, EVERYWHERE)
         if moved is not None:
             labels = "" if flipped is None else f"; {percent(flipped.value)} become another {output}"
-            lines.append(f"{change} attention moves predictions by {with_ends(moved)}{labels}")
+            rest = "" if everywhere in (None, moved) else f"; in all layers {with_ends(everywhere)}"
+            lines.append(f"{place} {change} moves predictions by {with_ends(moved)}{labels}{rest}")
     if (another := scores.score("adversary", scores.headline)) is not None:
         lines.append(f"another map with the same prediction diverges by {with_ends(another)} nats, at most 0.693")
     if (aer := scores.score("aer", scores.headline)) is not None:

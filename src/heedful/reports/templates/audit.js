@@ -51,14 +51,14 @@ function showHead(map) {
 }
 
 function offerHeads() {
-  const grids = [...document.querySelectorAll(".grid")];
+  const grids = [...document.querySelectorAll("details.grid")];
   if (!grids.length) return;
   const against = byId("against");
   let chosen;
 
   const choose = (map, focus = false) => {
     chosen = map;
-    for (const button of document.querySelectorAll(".grid button")) {
+    for (const button of document.querySelectorAll("details.grid button")) {
       const own = button.parentElement.dataset.map === map;
       button.setAttribute("aria-pressed", own);
       button.tabIndex = own ? 0 : -1;
@@ -77,7 +77,7 @@ function offerHeads() {
     if (next?.dataset.map) choose(next.dataset.map, true);
   };
 
-  for (const cell of document.querySelectorAll(".grid td.cell")) {
+  for (const cell of document.querySelectorAll("details.grid td.cell")) {
     const button = element("button", { type: "button", "aria-label": `${cell.dataset.map}: ${cell.textContent}`, text: cell.textContent });
     button.addEventListener("click", () => choose(cell.dataset.map));
     cell.replaceChildren(button);
@@ -99,12 +99,13 @@ function offerHeads() {
 
 // Examples
 
-/** The words of an example once more, shaded by an importance. */
+/** The words of an example once more, shaded by an importance; other colours for words that speak against the output. */
 function shadedWords(words, values) {
-  const strongest = Math.max(...values, page.even / values.length);
+  const strongest = Math.max(...values.map(Math.abs), page.even / values.length);
   const copy = words.cloneNode(true);
   [...copy.children].forEach((word, i) => {
-    word.className = `w p${Math.round((page.steps * values[i]) / strongest)}`;
+    const step = Math.round((page.steps * values[i]) / strongest);
+    word.className = `w ${step < 0 ? `n${-step}` : `p${step}`}`;
   });
   return copy;
 }

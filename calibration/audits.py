@@ -1,0 +1,299 @@
+"""Calibration of audits: how often `heedful audit` is right where the answer is known.
+
+    zoo        models built or trained so that the answers are known: the share of right answers to each question
+    untrained  networks that never learned anything: how often a question is answered in their favour
+    power      models in which attention matters more and more: how often that is noticed, by number of texts
+
+Every audit is stored in the work folder and not run again.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from tests.audits import zoo, zoo_trained
+from torch import Tensor
+
+from heedful.api import load
+from heedful.attribution.interface import Passage, Subject
+from heedful.audits.audit import run_audit
+from heedful.audits.result import AuditResult
+from heedful.audits.verdict import QUESTIONS
+from heedful.config import AuditSettings
+from heedful.execution.pool import parallel_map
+from heedful.storage.serialization import digest
+from heedful.storage.step_cache import StepCache
+
+FORMAT = 1  # of the stored audits
+TEXTS = 60
+SEEDS = 5  # sets of texts for each built model
+UNTRAINED = 8  # networks of each architecture
+REASSURING = ("yes", "yes", "yes", "yes", "no", "yes")
+TRAINED = ("sparsemax on a keyword", "BiLSTM with a shortcut", "MiniLM with a shortcut")
+STRENGTHS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # of attention in the prediction
+NUMBERS = (10, 25, 50, 100, 200)
+POWER_SEEDS = 10
+POPULATION = 1000  # texts that stand for all
+Unit = tuple[str, str, int, int]  # kind, name, texts, seed
+
+
+def measure(work: Path, jobs: int = 1, *, short: bool = False) -> dict[str, Any]:
+    """Run every audit that is not yet in the work folder, and count. short: a few of each kind."""
+    todo = [unit for unit in units() if not short or _quick(unit)]
+    found = dict(parallel_map(stored_unit, str(work), todo, jobs=jobs))
+    return {
+        "texts": TEXTS,
+        "zoo": _right({unit: found[unit] for unit in todo if unit[0] in ("zoo", "trained")}),
+        "untrained": _false({unit: found[unit] for unit in todo if unit[0] == "untrained"}),
+        "power": _power({unit: found[unit] for unit in todo if unit[0] == "power"}),
+    }
+
+
+def _quick(unit: Unit) -> bool:
+    kind, name, _, seed = unit
+    return seed == 0 and (kind in ("zoo", "untrained") or name == TRAINED[0])
+
+
+def units() -> list[Unit]:
+    """Every audit of the calibration; the slowest first."""
+    trained = [
+        ("trained", name, TEXTS, seed) for name in reversed(TRAINED) for seed in range(1 if "MiniLM" in name else 3)
+    ]
+    untrained = [("untrained", name, TEXTS, seed) for seed in range(UNTRAINED) for name in zoo_trained.UNTRAINED]
+    built = [("zoo", exhibit.name, TEXTS, seed) for seed in range(SEEDS) for exhibit in zoo.EXHIBITS]
+    power = [
+        ("power", str(strength), n, seed)
+        for strength in STRENGTHS
+        for n, seeds in (*((n, POWER_SEEDS) for n in NUMBERS), (POPULATION, 1))
+        for seed in range(seeds)
+    ]
+    return [*trained, *untrained, *built, *power]
+
+
+def stored_unit(work: str, unit: Unit) -> dict[str, Any]:
+    """The answers of one audit, from the work folder if it was run before."""
+    cache, name = StepCache(Path(work)), digest([FORMAT, unit])[:32]
+    answer = cache.get(name)
+    if answer is None:
+        answer = run_unit(unit)
+        cache.put(name, answer)
+    return answer
+
+
+def run_unit(unit: Unit) -> dict[str, Any]:
+    """Audit one model; its answers beside those that are right, where they are known."""
+    kind, name, n, seed = unit
+    if kind == "zoo":
+        exhibit = next(e for e in zoo.EXHIBITS if e.name == name)
+        result = _audit(exhibit.make(), zoo.passages(n, seed=seed), replace(zoo.SETTINGS, headline=exhibit.headline))
+        return _answers(result) | {"right": list(exhibit.answers), "right grade": exhibit.grade}
+    if kind == "untrained":
+        with zoo_trained.UNTRAINED[name](seed) as subject:
+            return _answers(_audit(subject, zoo_trained.plain_texts(subject, n, seed), zoo.SETTINGS))
+    if kind == "power":
+        settings = replace(zoo.SETTINGS, adversary_steps=0, random_models=0, random_orders=1, examples=0)
+        return _answers(_audit(mixed(float(name)), zoo.passages(n, seed=1000 + seed), settings))
+    with _trained(name, n, seed) as (subject, passages):
+        words = ("dull", "fine") if name == TRAINED[0] else zoo_trained.PLANTED
+        share = zoo_trained.marked_share(subject, passages, words)
+        result = _audit(subject, passages, zoo.SETTINGS)
+    return _answers(result) | {"marked": share, "right": expected(name, share), "right grade": None}
+
+
+def expected(name: str, share: float) -> list[str]:
+    """The right answers for a model that relies on a planted word which attention marks in this share of texts."""
+    agrees = "yes" if share > 0.5 else "no|unclear" if share < 0.1 else "yes|no|unclear"
+    any_answer = "yes|no|unclear"
+    moves = "yes" if name == TRAINED[0] else any_answer
+    return [moves, agrees, any_answer, agrees, any_answer, any_answer]
+
+
+def mixed(strength: float) -> Subject:
+    """The prediction rests on the key: in part through attention, for the rest without."""
+
+    def read(e: Tensor, a: zoo.Layers) -> Tensor:
+        return 2 * (strength * zoo.pooled(e[..., zoo.VALUE], a[0]) + (1 - strength) * zoo.bag(e))
+
+    return zoo.built(lambda e: zoo.softmax(2.5 * e[..., zoo.KEY] + 3 * e[..., zoo.OWN]), read)
+
+
+@contextmanager
+def _trained(name: str, n: int, seed: int) -> Iterator[tuple[Subject, list[Passage]]]:
+    if name == TRAINED[0]:
+        yield zoo_trained.sparsemax_keyword(seed)
+        return
+    corpus = load("rotten-tomatoes")
+    train, audited = (
+        zoo_trained.planted(split.texts[:size], split.labels[:size], seed=seed)
+        for split, size in ((_Shuffled(corpus.train, seed), 1500), (_Shuffled(corpus.validation, seed), n))
+    )
+    labels = tuple(corpus.labels)
+    if name == TRAINED[1]:
+        yield zoo_trained.shortcut_bilstm(train, audited, labels, seed)
+        return
+    with zoo_trained.shortcut_minilm(train, audited[: n // 2], labels, seed) as opened:
+        yield opened
+
+
+class _Shuffled:
+    """A split in random order."""
+
+    def __init__(self, split: Any, seed: int) -> None:
+        order = np.random.default_rng(seed).permutation(len(split))
+        self.texts, self.labels = [split.texts[i] for i in order], [int(split.labels[i]) for i in order]
+
+
+def _audit(subject: Subject, passages: Sequence[Passage], settings: AuditSettings) -> AuditResult:
+    with tempfile.TemporaryDirectory() as folder:
+        return run_audit(subject, passages, out=folder, settings=settings)
+
+
+def _answers(result: AuditResult) -> dict[str, Any]:
+    questions = result.verdict.questions
+    return {
+        "answers": [question.answer for question in questions],
+        "values": [None if q.estimate is None else q.estimate.value for q in questions],
+        "grade": result.verdict.grade,
+        "sentence": result.verdict.sentence,
+    }
+
+
+def _right(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
+    """How many answers to each question, and how many grades, were right; and which were not."""
+    models: dict[str, list[dict[str, Any]]] = {}
+    for (_, name, *_), answer in found.items():
+        models.setdefault(name, []).append(answer)
+    rows = list(found.values())
+    return {
+        "models": len(models),
+        "audits": len(rows),
+        "questions": [_share(sum(_is_right(row, q) for row in rows), len(rows)) for q in range(len(QUESTIONS))],
+        "decided": [sum("|" not in row["right"][q] for row in rows) for q in range(len(QUESTIONS))],
+        "grades": _share(*_counted([row["grade"] == row["right grade"] for row in rows if row["right grade"]])),
+        "by model": {
+            name: {
+                "audits": len(of),
+                "right": sum(all(_is_right(row, q) for q in range(len(QUESTIONS))) for row in of),
+                "grades": sorted({row["grade"] for row in of}),
+                "answers": of[0]["answers"],
+                "marked": of[0].get("marked"),
+            }
+            for name, of in models.items()
+        },
+    }
+
+
+def _is_right(row: dict[str, Any], question: int) -> bool:
+    return row["answers"][question] in row["right"][question].split("|")
+
+
+def _false(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
+    """How often each question was answered in favour of attention that never learned anything."""
+    rows = list(found.values())
+    return {
+        "networks": len(rows),
+        "architectures": sorted({name for _, name, *_ in found}),
+        "questions": [
+            _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
+        ],
+        "grades": _share(sum(row["grade"] != "do not show" for row in rows), len(rows)),
+    }
+
+
+def _power(found: dict[Unit, dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each strength of attention, the movement that it has on all texts, and the answers by number of texts."""
+    rows = []
+    for strength in dict.fromkeys(name for _, name, *_ in found):
+        whole = found["power", strength, POPULATION, 0]
+        answers = {n: [found["power", strength, n, seed]["answers"] for seed in range(POWER_SEEDS)] for n in NUMBERS}
+        rows.append(
+            {
+                "strength": float(strength),
+                "movement": whole["values"][0],
+                "moves": {
+                    str(n): [sum(a[0] == word for a in of) for word in ("yes", "no")] for n, of in answers.items()
+                },
+                "agreement": whole["values"][1],
+                "agrees": {
+                    str(n): [sum(a[1] == word for a in of) for word in ("yes", "no")] for n, of in answers.items()
+                },
+            }
+        )
+    return rows
+
+
+def _counted(right: Sequence[bool]) -> tuple[int, int]:
+    return sum(right), len(right)
+
+
+def _share(count: int, total: int) -> dict[str, Any]:
+    """A share with its exact interval (Clopper–Pearson)."""
+    if not total:
+        return {"count": 0, "total": 0, "low": None, "high": None}
+    ends = stats.binomtest(count, total).proportion_ci(0.95, method="exact")
+    return {"count": count, "total": total, "low": float(ends.low), "high": float(ends.high)}
+
+
+def rows(measured: dict[str, Any]) -> str:
+    """The audit half of the page, in Markdown."""
+    return "\n".join([*_zoo_rows(measured), *_untrained_rows(measured["untrained"]), *_power_rows(measured["power"])])
+
+
+def _zoo_rows(measured: dict[str, Any]) -> Iterator[str]:
+    counts = measured["zoo"]
+    grades = counts["grades"]
+    yield "### Models with known answers\n"
+    yield f"{counts['models']} models, {counts['audits']} audits of up to {measured['texts']} texts.\n"
+    yield "| question | right answers | 95 % interval | audits in which one answer alone is right |\n|---|--:|--:|--:|"
+    for question, share, decided in zip(QUESTIONS, counts["questions"], counts["decided"], strict=True):
+        yield f"| {question} | {_count(share)} | {_ends(share)} | {decided} |"
+    yield f"| grade | {_count(grades)} | {_ends(grades)} | {grades['total']} |\n"
+    yield "| model | audits all right | grade | answers in the first audit |\n|---|--:|---|---|"
+    for name, of in counts["by model"].items():
+        marked = "" if of["marked"] is None else f" (attention marks the planted word in {of['marked']:.0%})"
+        right = f"{of['right']} of {of['audits']}"
+        yield f"| {name}{marked} | {right} | {', '.join(of['grades'])} | {', '.join(of['answers'])} |"
+
+
+def _untrained_rows(untrained: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"\n### Networks that never learned anything\n\n{untrained['networks']} networks "
+        f"({', '.join(untrained['architectures'])}) on random words with random labels. An answer in favour of "
+        "their attention is false; of the fifth question that is a *no*.\n"
+    )
+    yield "| question | false answers in favour | 95 % interval |\n|---|--:|--:|"
+    for question, share in zip(QUESTIONS, untrained["questions"], strict=True):
+        yield f"| {question} | {_count(share)} | {_ends(share)} |"
+    yield f"| any grade but *do not show* | {_count(untrained['grades'])} | {_ends(untrained['grades'])} |"
+
+
+def _power_rows(power: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if not power:
+        return
+    yield (
+        "\n### Power\n\nA model whose prediction rests on attention to a growing part, the rest not passing through "
+        f"it. Of {POWER_SEEDS} audits each: how many answer *yes* / *no*; the others are unclear. The effect is that "
+        f"on {POPULATION:,} texts.\n"
+    )
+    for key, effect, title in (
+        ("moves", "movement", "Does the attention shown move the prediction? (threshold 0.05)"),
+        ("agrees", "agreement", "Does it agree with the importance of words? (its deciding statistic)"),
+    ):
+        yield f"{title}\n\n| effect | {' | '.join(f'{n} texts' for n in NUMBERS)} |\n|--:|{'--:|' * len(NUMBERS)}"
+        for row in power:
+            value = "–" if row[effect] is None else f"{row[effect]:.3f}"
+            yield f"| {value} | {' | '.join('{} / {}'.format(*row[key][str(n)]) for n in NUMBERS)} |"
+        yield ""
+
+
+def _count(share: dict[str, Any]) -> str:
+    return f"{share['count']} of {share['total']}"
+
+
+def _ends(share: dict[str, Any]) -> str:
+    return "–" if share["low"] is None else f"{share['low']:.1%}–{share['high']:.1%}"
