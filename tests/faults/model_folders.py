@@ -127,7 +127,7 @@ def _hand_made(good: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
     regex = {"type": "Replace", "pattern": {"Regex": ""}, "content": "x" * 10**6}
     deep: dict[str, Any] = doubling
     for _ in range(50):
-        deep = {"type": "Sequence", "normalizers": [deep, deep]}
+        deep = {"type": "Sequence", "normalizers": [deep]}
     charsmap = base64.b64encode(struct.pack("<I", 4) + bytes(4) + b"x" * 10**5 + b"\0").decode()
     for part in (nested, regex, deep, {"type": "Prepend", "prepend": "x" * 10**6}, {"type": "?"},
                  {"type": "Precompiled", "precompiled_charsmap": charsmap},

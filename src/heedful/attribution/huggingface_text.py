@@ -24,9 +24,10 @@ from heedful.attribution.model_files import (
     check_index,
     check_tokenizer,
     in_words,
+    is_failure,
     time_limit,
 )
-from heedful.errors import ConfigError, DataError, MissingExtraError
+from heedful.errors import ConfigError, DataError, HeedfulError, MissingExtraError
 from heedful.storage.atomic_files import valid_path
 
 EMPTY_VOCABULARY = 2  # pieces, besides the special ones, of a tokeniser whose files are missing
@@ -119,13 +120,15 @@ def _transformers() -> Any:
 
 @contextmanager
 def _quietly(transformers: Any) -> Iterator[None]:
-    """Hide the progress bars of transformers while a model is loaded."""
+    """Hide the progress bars and reports of transformers while a model is loaded; what matters becomes an error."""
     logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity(logging.CRITICAL)
     try:
         yield
     finally:
+        logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()
 
@@ -160,7 +163,7 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tens
     try:
         config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
     except Exception as error:  # whatever a config can break
-        raise _load_error(place, error) from error
+        raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
     has_code = kind.opens in (getattr(config, "auto_map", None) or {})
     if type(config) not in getattr(transformers, kind.known) and not (trust and has_code):
         if has_code:
@@ -182,7 +185,7 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tens
             use_safetensors=True,  # the other format is a pickle
         )
     except Exception as error:  # damaged files raise errors of many kinds
-        raise _load_error(place, error) from error
+        raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
     missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
     if missing:
         raise DataError(
@@ -193,7 +196,9 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tens
 
 
 def _load_error(place: str, error: Exception) -> DataError:
-    reason = (str(error).strip().splitlines() or [""])[0][:300] or type(error).__name__
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    if "ignore_mismatched_sizes" in reason:
+        reason = "its weights have other shapes than its config says"
     if "trust_remote_code" in str(error):
         return DataError(f"{place}: {NOT_TRUSTED}")
     if "safetensors" in str(error) and not Path(place).is_dir():
@@ -215,10 +220,12 @@ def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
         check_tokenizer(Path(given))
     try:
         opened = transformers.AutoTokenizer.from_pretrained(given, trust_remote_code=trust)
-    except Exception as error:  # missing files raise errors of many kinds
+    except BaseException as error:  # missing files raise errors of many kinds
+        if not is_failure(error) or isinstance(error, HeedfulError):
+            raise
         if "trust_remote_code" in str(error):
             raise DataError(f"{given}: {NOT_TRUSTED}") from error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(f"{given}: no tokeniser could be loaded ({reason}); {advice}") from error
     if len(opened) - len(opened.all_special_ids) <= EMPTY_VOCABULARY:
         raise DataError(f"{given}: there is no tokeniser, or one without a vocabulary; {advice}")

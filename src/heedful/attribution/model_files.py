@@ -33,7 +33,8 @@ MAX_CONFIG = 1 << 23  # bytes of a config
 MAX_HEADER = 100_000_000  # bytes of the header of a safetensors file, as in its format
 MAX_LAYERS = 256  # where the weights do not show that there are more
 MAX_SIZE = 1 << 17  # of a dimension that no tensor has
-MAX_POSITIONS = 1 << 24
+MAX_POSITIONS, MAX_TABLE = 1 << 24, 1 << 16  # with rotary positions, and where each has a row of a table
+_ENDLESS = 10**18
 MAX_GROWTH = 256  # characters that a tokeniser makes of one
 MAX_PADDING = 1 << 17  # pieces
 LOAD_SECONDS, BYTES_PER_SECOND = 120, 10_000_000  # time to load a model, longer for large files
@@ -121,16 +122,17 @@ def check_sizes(path: Path, config: Mapping[str, Any], tensors: Tensors) -> None
     Traceback (most recent call last):
     heedful.errors.DataError: config.json: num_hidden_layers is 10000000, but the weights have 200 tensors; ...
     """
+    rotary = any(word in str(key) for key in config for word in ("rope", "rotary"))
     for name, value in _numbers(config):
         key = name.rpartition(".")[2].lower()
         if _NOT_SIZES.search(key) or isinstance(value, bool):
             continue
-        if not math.isfinite(value):
-            raise DataError(f"{path}: {name} is {value}; it must be a finite number")
+        if not abs(value) < _ENDLESS:
+            raise DataError(f"{path}: {name} is no number that a model could have; {_AGAIN}")
         if _LAYERS.search(key) and value > max(MAX_LAYERS, tensors.count):
             raise DataError(f"{path}: {name} is {value:.0f}, but the weights have {tensors.count:,} tensors; {_AGAIN}")
         if _POSITIONS.search(key):
-            limit = MAX_POSITIONS
+            limit = MAX_POSITIONS if rotary else max(MAX_TABLE, tensors.largest)
         elif _SIZES.search(key):
             limit = max(MAX_SIZE, tensors.largest)
         else:
@@ -209,7 +211,7 @@ def _growth(path: Path, part: Any, depth: int = 0) -> float:
 def _longest_mapping(path: Path, packed: Any) -> float:
     """The longest replacement in a character map of SentencePiece: after its trie, texts that end with a zero byte."""
     try:
-        content = base64.b64decode(packed or "")
+        content = base64.b64decode(packed or "", validate=True)
         (trie,) = struct.unpack_from("<I", content) if content else (0,)
     except (ValueError, TypeError, struct.error) as error:
         raise DataError(f"{path}: precompiled_charsmap cannot be read: {reason(error)}") from error
@@ -317,10 +319,21 @@ def in_words(place: str, what: str) -> Iterator[None]:
         yield
     except HeedfulError:
         raise
-    except Exception as error:  # a model can fail in as many ways as there are libraries
+    except BaseException as error:  # a model can fail in as many ways as there are libraries
+        if not is_failure(error):
+            raise
         lines = str(error).strip().splitlines() or [""]
-        why = f"{type(error).__name__}: {' '.join(reason(ValueError(lines[0])).split())}".rstrip(": ")
+        why = f"{type(error).__name__}: {reason(ValueError(lines[0]))}".rstrip(": ")
         raise DataError(f"{place}: {what} failed ({why}); check that its files belong together") from error
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an error is a library's: not a request to stop, but also a panic of one that is written in Rust.
+
+    >>> is_failure(ZeroDivisionError()), is_failure(KeyboardInterrupt())
+    (True, False)
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 @contextmanager
