@@ -304,9 +304,12 @@ def test_places_where_there_is_no_model(tmp_path):
     assert "no config.json" in refuses(tmp_path)
     (tmp_path / "file").write_text("x")
     assert "is a file" in refuses(tmp_path / "file")
-    (tmp_path / "config.json").write_text("{}")
-    assert "cannot be loaded as a model" in refuses(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    assert "config.json: this is not JSON" in refuses(tmp_path)
     tiny.bert().model.config.save_pretrained(tmp_path)
+    assert "there is no model.safetensors; save the model with" in refuses(tmp_path)
+    tiny.bert().model.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
     assert "cannot be loaded as a model" in refuses(tmp_path)
 
 
@@ -384,7 +387,7 @@ def test_model_without_a_tokeniser(tmp_path):
     assert "there is no tokeniser" in refuses(tmp_path)
     assert "needs its tokeniser; pass it with the model" in refuses(made.model)
     (tmp_path / "tokenizer.json").write_text("not json")
-    assert "no tokeniser could be loaded" in refuses(tmp_path)
+    assert "tokenizer.json: this is not JSON" in refuses(tmp_path)
     with open_classifier(tmp_path, made.tokenizer) as (_, reader):
         assert reader.read(0, "bad").words == ("[CLS]", "bad", "[SEP]")
 

@@ -13,9 +13,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heedful.attribution.huggingface_text import TokenReader, load, longest_input
+from heedful.attribution.huggingface_text import TokenReader, load, longest_input, table_rows
 from heedful.attribution.interface import Before, Change, Embedded, ModelParts, Output, Passage, Pieces, Query
 from heedful.attribution.layer_stack import LayerStack, find_stack
+from heedful.attribution.model_files import in_words
 from heedful.attribution.taps import Attention, Taps, find_taps, states_recorded
 from heedful.errors import ConfigError, DataError
 from heedful.models.training import evaluation_mode
@@ -221,9 +222,13 @@ def open_classifier(
     loaded, tokenizer = load("classifier", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if loaded.config.is_encoder_decoder:
         raise DataError(f"{name_of(loaded)} is an encoder–decoder; a classifier must have one stack of layers")
-    reader = TokenReader(tokenizer, _labels(loaded.config), longest_input(loaded, tokenizer))
+    with in_words(name_of(loaded), "reading its labels and its longest input"):
+        labels, longest = _labels(loaded.config), longest_input(loaded, tokenizer)
+    reader = TokenReader(tokenizer, labels, longest, table_rows(loaded))
     with restored_afterwards(loaded), _without_padding_warning(loaded):
-        yield _classifier(loaded, reader, query), reader
+        with in_words(name_of(loaded), "a first prediction"):
+            network = _classifier(loaded, reader, query)
+        yield network, reader
 
 
 @dataclass(frozen=True)
@@ -484,9 +489,12 @@ def open_translator(
     loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if not loaded.config.is_encoder_decoder:
         raise DataError(f"{name_of(loaded)} is not an encoder–decoder: it has no cross-attention")
-    reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer))
+    with in_words(name_of(loaded), "reading its longest input"):
+        reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer), table_rows(loaded))
     with restored_afterwards(loaded):
-        yield _translator(loaded, reader), reader
+        with in_words(name_of(loaded), "a first translation"):
+            network = _translator(loaded, reader)
+        yield network, reader
 
 
 def output_passages(

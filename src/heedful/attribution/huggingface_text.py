@@ -13,7 +13,21 @@ import torch
 from torch import nn
 
 from heedful.attribution.interface import Passage
-from heedful.errors import ConfigError, DataError, MissingExtraError
+from heedful.attribution.model_files import (
+    CONFIG,
+    INDEX,
+    PICKLE,
+    Tensors,
+    check_built,
+    check_config,
+    check_folder,
+    check_index,
+    check_tokenizer,
+    in_words,
+    is_failure,
+    time_limit,
+)
+from heedful.errors import ConfigError, DataError, HeedfulError, MissingExtraError
 from heedful.storage.atomic_files import valid_path
 
 EMPTY_VOCABULARY = 2  # pieces, besides the special ones, of a tokeniser whose files are missing
@@ -58,7 +72,7 @@ def load(
 
     A model object stays unchanged on its device. A loaded model goes to `device`, in single precision if it was saved
     in half precision. tokenizer: required with a model object; with a folder or Hub id, the place of another one. Code
-    that comes with a model is run only if trusted.
+    that comes with a model is run only if trusted. The files are checked before they are loaded (`model_files`).
 
     >>> load("classifier", "no/such/folder", None, "cpu")
     Traceback (most recent call last):
@@ -72,9 +86,13 @@ def load(
             raise ConfigError(f"{type(model).__name__} needs its tokeniser; pass it with the model")
         return model, _tokenizer(transformers, tokenizer, trust_remote_code)
     place = _place(model)
-    with torch.random.fork_rng(devices=[]), _quietly(transformers):
-        loaded = _model(transformers, KINDS[task], place, trust_remote_code)
-    return loaded.to(device), _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
+    tensors = check_folder(Path(place)) if Path(place).is_dir() else _check_hub(transformers, place)
+    with time_limit(place, 0 if tensors is None else tensors.bytes):
+        with torch.random.fork_rng(devices=[]), _quietly(transformers):
+            loaded = _model(transformers, KINDS[task], place, trust_remote_code, tensors)
+        opened = _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
+    with in_words(place, f"moving the model to the device {str(device)!r}"):
+        return loaded.to(device), opened
 
 
 def longest_input(model: Any, tokenizer: Any) -> int:
@@ -84,6 +102,12 @@ def longest_input(model: Any, tokenizer: Any) -> int:
         if "position" in name and isinstance(part, nn.Embedding) and part.padding_idx is not None:
             limits.append(part.num_embeddings - part.padding_idx - 1)
     return min(int(limit) for limit in limits if limit is not None and limit > 0)
+
+
+def table_rows(model: Any) -> int:
+    """How many pieces a model has embeddings for."""
+    table = model.get_input_embeddings()
+    return table.num_embeddings if isinstance(table, nn.Embedding) else NO_LIMIT
 
 
 def _transformers() -> Any:
@@ -96,13 +120,15 @@ def _transformers() -> Any:
 
 @contextmanager
 def _quietly(transformers: Any) -> Iterator[None]:
-    """Hide the progress bars of transformers while a model is loaded."""
+    """Hide the progress bars and reports of transformers while a model is loaded; what matters becomes an error."""
     logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity(logging.CRITICAL)
     try:
         yield
     finally:
+        logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()
 
@@ -122,17 +148,33 @@ def _place(model: str | Path) -> str:
     return name
 
 
-def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
+def _check_hub(transformers: Any, name: str) -> None:
+    """Check the config and the index of a model of the Hub; its weights are fetched only afterwards."""
+    for file, check in ((CONFIG, check_config), (INDEX, check_index)):
+        try:
+            path = transformers.utils.cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+        except (OSError, ValueError) as error:
+            raise _load_error(name, error) from error
+        if path is not None:
+            check(Path(path))
+
+
+def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tensors | None) -> Any:
     try:
         config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
-    except (OSError, ValueError) as error:
-        raise _load_error(place, error) from error
+    except Exception as error:  # whatever a config can break
+        raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
     has_code = kind.opens in (getattr(config, "auto_map", None) or {})
     if type(config) not in getattr(transformers, kind.known) and not (trust and has_code):
         if has_code:
             raise DataError(f"{place}: {NOT_TRUSTED}")
         raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}, and {kind.data} need one")
     opens = getattr(transformers, kind.opens)
+    if tensors is not None and not (trust and has_code):
+        with in_words(place, "building the model from its config"), torch.device("meta"):
+            sketch = opens.from_config(copy.deepcopy(config), attn_implementation="eager")
+        held = [*sketch.parameters(), *sketch.buffers()]
+        check_built(place, sum(tensor.numel() * tensor.element_size() for tensor in held), tensors)
     try:
         model, info = opens.from_pretrained(
             place,
@@ -142,8 +184,8 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
             trust_remote_code=trust,
             use_safetensors=True,  # the other format is a pickle
         )
-    except (OSError, ValueError) as error:
-        raise _load_error(place, error) from error
+    except Exception as error:  # damaged files raise errors of many kinds
+        raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
     missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
     if missing:
         raise DataError(
@@ -154,14 +196,13 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool) -> Any:
 
 
 def _load_error(place: str, error: Exception) -> DataError:
-    reason = str(error).strip().splitlines()[0]
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    if "ignore_mismatched_sizes" in reason:
+        reason = "its weights have other shapes than its config says"
     if "trust_remote_code" in str(error):
         return DataError(f"{place}: {NOT_TRUSTED}")
-    if "safetensors" in str(error) and (not Path(place).is_dir() or any(Path(place).glob("*.bin"))):
-        return DataError(
-            f"{place}: there is no model.safetensors, and weights in a pickle (pytorch_model.bin) are not read, since "
-            "they could run code; if you trust them, load them yourself and call model.save_pretrained(folder)"
-        )
+    if "safetensors" in str(error) and not Path(place).is_dir():
+        return DataError(f"{place}: there is no model.safetensors, and {PICKLE}")
     if Path(place).is_dir():
         return DataError(f"{place}: the folder cannot be loaded as a model: {reason}")
     return DataError(
@@ -175,12 +216,16 @@ def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
     if not isinstance(given, str | Path):
         return copy.deepcopy(given)
     advice = "save one there with tokenizer.save_pretrained(folder), or pass one"
+    if Path(given).is_dir():
+        check_tokenizer(Path(given))
     try:
         opened = transformers.AutoTokenizer.from_pretrained(given, trust_remote_code=trust)
-    except Exception as error:  # missing files raise errors of many kinds
+    except BaseException as error:  # missing files raise errors of many kinds
+        if not is_failure(error) or isinstance(error, HeedfulError):
+            raise
         if "trust_remote_code" in str(error):
             raise DataError(f"{given}: {NOT_TRUSTED}") from error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise DataError(f"{given}: no tokeniser could be loaded ({reason}); {advice}") from error
     if len(opened) - len(opened.all_special_ids) <= EMPTY_VOCABULARY:
         raise DataError(f"{given}: there is no tokeniser, or one without a vocabulary; {advice}")
@@ -207,21 +252,35 @@ class TokenReader:
     tokenizer: Any
     labels: tuple[str, ...]
     longest: int
+    rows: int = NO_LIMIT  # of the model's table of pieces
 
     def read(self, number: int, text: str, label: str | None = None) -> Passage:
         """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
         _refuse_blank(number, text)
         made = self._from_text(number, text) if self.tokenizer.is_fast else self._from_marks(number, text)
+        self._check_pieces(number, made.pieces)
         if all(made.special):
             raise DataError(f"text {number}: the tokeniser makes no piece of {_short(text)!r}")
         return Passage(number, made.words, made.special, made.pieces, made.word, label=label, cut=made.cut)
+
+    def _check_pieces(self, number: int, pieces: Sequence[int]) -> None:
+        beyond = next((piece for piece in pieces if not 0 <= piece < self.rows), None)
+        if beyond is not None:
+            name = self.tokenizer.convert_ids_to_tokens(beyond)
+            raise DataError(
+                f"text {number}: the tokeniser makes piece {beyond} of {_short(str(name))!r}, but the model knows "
+                f"{self.rows:,} pieces; they do not belong together"
+            )
 
     def read_output(self, number: int, text: str) -> Passage:
         """A translation, read by the tokeniser of the output side; never cut."""
         _refuse_blank(number, text)
         if self.tokenizer.is_fast:
-            return self._from_text(number, text, output=True)
-        return self.written(number, self.tokenizer(text_target=text, verbose=False)["input_ids"])
+            made = self._from_text(number, text, output=True)
+        else:
+            made = self.written(number, self.tokenizer(text_target=text, verbose=False)["input_ids"])
+        self._check_pieces(number, made.pieces)
+        return made
 
     def written(self, number: int, pieces: Sequence[int]) -> Passage:
         """The words of pieces that a model generated."""

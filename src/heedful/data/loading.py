@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 from heedful.config import TaskName
 from heedful.data.catalog import is_named, nearest, open_corpus, task_of_name
 from heedful.data.corpus import EMPTY, SPLITS, Corpus, S, Split, eighty_ten_ten, sizes_of, splits_by_name
-from heedful.data.files.columns import Examples, class_indices, class_names, examples
+from heedful.data.files.columns import (
+    Examples,
+    class_indices,
+    class_names,
+    examples,
+    pair_columns,
+    text_and_label_columns,
+)
 from heedful.data.files.tables import SUFFIXES, Table, format_of, read_table
 from heedful.data.parallel import NO_PAIRS, Pairs, ParallelCorpus, pairs_of_files, pairs_of_table
 from heedful.errors import DataError
@@ -69,12 +76,15 @@ def open_data(
         corpus = open_corpus(data, size=size, seed=seed)
     elif (task or task_of(data, target)) == "translation":
 
+        def choose_pairs(header: Table) -> Sequence[str]:
+            return pair_columns(header, text, label)
+
         def read_pairs(table: Table) -> Pairs:
             return pairs_of_table(table, text, label, drop_numerical=drop_numerical)
 
         def read_pair_files(first: FilePath, second: FilePath | None) -> Pairs:
             if second is None:
-                return read_pairs(read_table(_table_of_pairs(first)))
+                return read_pairs(read_table(_table_of_pairs(first), choose_pairs))
             source, target = (Path(os.path.expanduser(path)) for path in (first, second))
             return pairs_of_files(source, target, drop_numerical=drop_numerical)
 
@@ -82,11 +92,14 @@ def open_data(
         corpus = _parallel_corpus(pairs, source, None if is_whole and len(pairs) == 1 else seed)
     else:
 
+        def choose_texts(header: Table) -> Sequence[str]:
+            return text_and_label_columns(header, text, label)[:2]
+
         def read_texts(table: Table) -> Examples:
             return examples(table, text, label)
 
         def read_text_file(first: FilePath, _: FilePath | None) -> Examples:
-            return read_texts(read_table(_existing(first)))
+            return read_texts(read_table(_existing(first), choose_texts))
 
         texts, source = _parts(data, None, held_out, read_text_file, read_texts, label)
         name = Path(os.path.expanduser(data)).name if isinstance(data, str | Path) else "dataset"

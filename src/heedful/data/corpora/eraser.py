@@ -9,6 +9,7 @@ import tarfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 
 from heedful.data.corpora.entry import FILM_SENTIMENT, POLARITY, CatalogEntry, Parts, files
 from heedful.data.corpus import Split
-from heedful.data.files.text_files import read_lines, read_text, refuse_bomb, unreadable
+from heedful.data.files.text_files import (
+    open_bytes,
+    read_lines,
+    read_text,
+    refuse_bomb,
+    refuse_rows,
+    refuse_whole,
+    unreadable,
+)
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason
 
@@ -101,23 +110,40 @@ def _annotations(folder: Path, part: str) -> Path:
 
 def _documents(folder: Path) -> Mapping[str, str]:
     if (folder / "docs").is_dir():
-        return {path.name: read_text(path) for path in sorted((folder / "docs").iterdir()) if path.is_file()}
+        documents, total = {}, 0
+        for path in sorted((folder / "docs").iterdir()):
+            if path.is_file():
+                documents[path.name] = read_text(path)
+                total += len(documents[path.name])
+                refuse_whole(folder / "docs", total)
+        return documents
     return _unpacked(folder / "docs.tar.gz")
+
+
+class _Counted:
+    """A packed file whose unpacked bytes are counted as they are read, headers and long names of members included."""
+
+    def __init__(self, path: Path, file: BufferedIOBase) -> None:
+        self.path, self.file, self.size, self.total = path, file, path.stat().st_size, 0
+
+    def read(self, size: int) -> bytes:
+        content = self.file.read(size)
+        self.total += len(content)
+        refuse_bomb(self.path, self.size, self.total)
+        refuse_whole(self.path, self.total)
+        return content
 
 
 def _unpacked(path: Path) -> Mapping[str, str]:
     """The texts of an archive, read in memory; links and devices are skipped."""
-    documents, total = {}, 0
+    documents = {}
     try:
-        size = path.stat().st_size
-        with tarfile.open(path) as archive:
-            for member in archive:
+        with open_bytes(path) as file, tarfile.open(fileobj=_Counted(path, file), mode="r|") as archive:
+            for count, member in enumerate(archive, start=1):
+                refuse_rows(path, count, 1, "members")
                 content = archive.extractfile(member) if member.isfile() else None
-                if content is None:
-                    continue
-                total += member.size
-                refuse_bomb(path, size, total)
-                documents[Path(member.name).name] = content.read().decode("utf-8")
+                if content is not None:
+                    documents[Path(member.name).name] = content.read().decode("utf-8")
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
         raise unreadable(path, error) from error
     return documents

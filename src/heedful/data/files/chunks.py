@@ -7,13 +7,24 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.config import TaskName
 from heedful.data.files.columns import sources_and_targets, text_and_label_columns, texts_and_labels
-from heedful.data.files.tables import QuoteError, Table, format_of, objects, of_objects, open_parquet, records
+from heedful.data.files.tables import (
+    QuoteError,
+    Table,
+    first_objects,
+    format_of,
+    objects,
+    of_objects,
+    open_parquet,
+    parquet_header,
+    parquet_rows,
+    records,
+)
 from heedful.data.files.text_files import Block, byte_lines, is_packed, split_lines
 from heedful.errors import DataError
 from heedful.storage.atomic_files import regular
@@ -151,15 +162,9 @@ def _first_rows(stream: FileStream) -> Table:
     kind, place = format_of(stream.path), str(stream.path)
     if kind == ".parquet":
         with open_parquet(stream.path) as file:
-            some = next(file.iter_batches(batch_size=10), None)
-            columns = {name: [] if some is None else some[name].to_pylist() for name in file.schema_arrow.names}
-        return Table(place, columns, list(range(1, (0 if some is None else some.num_rows) + 1)), "row")
+            return parquet_header(stream.path, file)
     if kind == ".jsonl":
-        with closing(byte_lines(stream.path)) as lines:
-            table = _json_table(stream, b"".join(islice(lines, 1000)), 0)
-        if not table.lines:
-            raise DataError(f"{place}: the file is empty; it needs a JSON object in each line")
-        return table
+        return first_objects(stream.path)
     with closing(records(stream.path, quoted=stream.quoted)) as rows:
         _, names = next(rows)
     return Table(place, {name: [] for name in names}, [])
@@ -225,12 +230,22 @@ def _record_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
 
 def _parquet_chunks(stream: FileStream, rows: int) -> Iterator[Chunk]:
     with open_parquet(stream.path) as file:
-        total, start = max(1, file.metadata.num_rows), 0
+        total = max(1, file.metadata.num_rows)
         nested = stream.task == "translation" and "translation" in file.schema_arrow.names
         names = ["translation"] if nested else [stream.text, stream.label]
-        for batch in file.iter_batches(batch_size=rows, columns=names):
-            end = start + batch.num_rows
-            columns = {name: batch[name].to_pylist() for name in names}
+        parts = parquet_rows(stream.path, file, names)
+        for start, held, _ in _batched(_rows(parts, names), _row_bytes, rows):
+            columns: dict[str, list[Any]] = dict(zip(names, map(list, zip(*held, strict=True)), strict=True))
+            end = start + len(held)
             table = Table(str(stream.path), columns, list(range(start + 1, end + 1)), stream.unit)
             yield Chunk(stream, start, table, stream.bytes * end // total)
-            start = end
+
+
+def _rows(parts: Iterable[dict[str, list[Any]]], names: list[str]) -> Iterator[tuple[Any, ...]]:
+    for part in parts:
+        yield from zip(*(part[name] for name in names), strict=True)
+
+
+def _row_bytes(row: tuple[Any, ...]) -> int:
+    values = (value.values() if isinstance(value, dict) else (value,) for value in row)
+    return sum(len(value) for group in values for value in group if isinstance(value, str))

@@ -83,11 +83,25 @@ def sources_and_targets(
     (('de', 'en'), (['ein'], ['one']))
     """
     columns = dict(table.columns)
-    if "translation" in columns and "translation" not in (source, target):
+    if _is_nested(table, source, target):
         columns = _languages(table)
     first, second = source_and_target_columns(table.name, list(columns), source, target)
     sides = [[_sentence(value, table, i, name) for i, value in enumerate(columns[name])] for name in (first, second)]
     return (first, second), (sides[0], sides[1])
+
+
+def pair_columns(table: Table, source: str | None = None, target: str | None = None) -> tuple[str, ...]:
+    """The columns of a table that hold the source and the target: two, or `translation` alone.
+
+    >>> pair_columns(Table("a.tsv", {"id": [], "src": [], "tgt": []}, []))
+    ('src', 'tgt')
+    """
+    columns, _ = sources_and_targets(table, source, target)
+    return ("translation",) if _is_nested(table, source, target) else columns
+
+
+def _is_nested(table: Table, source: str | None, target: str | None) -> bool:
+    return "translation" in table.columns and "translation" not in (source, target)
 
 
 def left_out(

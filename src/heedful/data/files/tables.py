@@ -1,19 +1,29 @@
 """Tables from CSV, TSV, JSONL and Parquet files; every row knows its line.
 
-A table is its chunks: `records` and `objects` read files of any size in bounded memory; `read_table` joins them.
+A table is its chunks: `records`, `objects` and `parquet_rows` read files of any size in bounded memory; `read_table`
+joins them, and holds only the columns that are used.
 """
 
 import csv
 import io
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.data.files.text_files import MAX_LINE, MAX_WHOLE, Block, blocks, split_lines
+from heedful.data.files.text_files import (
+    MAX_LINE,
+    Block,
+    blocks,
+    byte_lines,
+    refuse_bomb,
+    refuse_rows,
+    refuse_whole,
+    split_lines,
+)
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason, regular
 
@@ -22,6 +32,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 MAX_CELLS = 10**8  # of a table of JSON objects, whose keys may vary
+MAX_COLUMNS = 10_000
+COUNTED_ROWS = 10_000  # after which their number is compared with the limit
+FIRST_LINES = 1000  # of JSON objects, whose keys are the columns to choose from
+BATCH_ROWS, BATCH_BYTES = 8192, 1 << 27  # of a Parquet file, decoded at a time
+TEXT_RATIO = 20  # text does not compress better than this in a column of Parquet
+NESTED_BYTES = 32  # bytes of memory for each byte of a list or an object in JSON
 
 
 @dataclass(frozen=True)
@@ -47,8 +63,14 @@ class Table:
         return f"{self.name}:{self.lines[i]}" if self.unit == "line" else f"{self.name}: row {self.lines[i]}"
 
 
-def read_table(path: Path) -> Table:
+# The columns to hold, chosen from a table without rows that has the names of all columns.
+Choose = Callable[[Table], Sequence[str]]
+
+
+def read_table(path: Path, choose: Choose | None = None) -> Table:
     """Read CSV, TSV, JSONL (each also `.gz`) or Parquet; anything wrong is a `DataError` with its line.
+
+    choose: which columns to hold; all by default.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -62,15 +84,15 @@ def read_table(path: Path) -> Table:
     if kind is None:
         raise DataError(f"{path}: {path.suffix or 'no suffix'} is not a format read here; use {', '.join(SUFFIXES)}")
     if kind == ".parquet":
-        return _parquet(path)
+        return _parquet(path, choose)
     if kind == ".jsonl":
-        return _jsonl(path)
+        return _jsonl(path, choose)
     try:
-        return _delimited(path, quoted=True)
+        return _delimited(path, choose, quoted=True)
     except QuoteError:
         if kind == ".csv":
             raise
-        return _delimited(path, quoted=False)
+        return _delimited(path, choose, quoted=False)
 
 
 def format_of(path: Path) -> str | None:
@@ -114,7 +136,7 @@ def records(path: Path, *, quoted: bool = True, whole: bool = False) -> Generato
 
     quoted: whether quotes enclose fields. whole: as for `text_files.blocks`.
     """
-    limit = csv.field_size_limit(MAX_WHOLE if whole else MAX_LINE)
+    limit = csv.field_size_limit(MAX_LINE)
     try:
         with closing(_text_lines(path, whole)) as texts:
             start, header = next(((n, text) for n, text in enumerate(texts, start=1) if text.strip()), (0, ""))
@@ -136,7 +158,7 @@ def records(path: Path, *, quoted: bool = True, whole: bool = False) -> Generato
                     ) from error
                 if names is None:
                     names = row = [name.strip() for name in row]
-                    refuse_twins(f"{path}:{start}", names)
+                    check_names(f"{path}:{start}", names)
                 elif row and len(row) != len(names):
                     raise DataError(
                         f"{path}:{start}: this row has {len(row)} fields, the header has {len(names)} "
@@ -154,15 +176,23 @@ def _text_lines(path: Path, whole: bool) -> Generator[str, None, None]:
         yield from io.StringIO(block.decode(path), newline="")
 
 
-def _delimited(path: Path, *, quoted: bool) -> Table:
+def _delimited(path: Path, choose: Choose | None, *, quoted: bool) -> Table:
     with closing(records(path, quoted=quoted, whole=True)) as numbered:
         _, names = next(numbered)
-        rows = list(numbered)
-    if not rows:
+        header = Table(str(path), {name: [] for name in names}, [])
+        places = {name: names.index(name) for name in (choose(header) if choose else names)}
+        columns: dict[str, list[Any]] = {name: [] for name in places}
+        lines: list[int] = []
+        add = [(values.append, places[name]) for name, values in columns.items()]
+        for line, row in numbered:
+            lines.append(line)
+            for append, place in add:
+                append(row[place])
+            if not len(lines) % COUNTED_ROWS:
+                refuse_rows(path, len(lines), len(columns))
+    if not lines:
         raise DataError(f"{path}: there is a header ({listed(names)}) but no rows; write one below it for each text")
-    lines, values = zip(*rows, strict=True)
-    columns = dict(zip(names, map(list, zip(*values, strict=True)), strict=True))
-    return Table(str(path), columns, list(lines), "line", () if quoted else (unquoted_decision(path),))
+    return Table(str(path), columns, lines, "line", () if quoted else (unquoted_decision(path),))
 
 
 def unquoted_decision(path: Path) -> str:
@@ -170,11 +200,37 @@ def unquoted_decision(path: Path) -> str:
     return f"{path}: quotes do not pair up, so they are taken as part of the text"
 
 
-def _jsonl(path: Path) -> Table:
-    numbered = [record for block in blocks(path, whole=True) for record in objects(path, block)]
+def _jsonl(path: Path, choose: Choose | None) -> Table:
+    columns = None if choose is None else tuple(choose(first_objects(path)))
+    numbered: list[tuple[int, dict[str, Any]]] = []
+    held = 0
+    for block in blocks(path, whole=True):
+        for line, row in objects(path, block):
+            kept = row if columns is None else {name: row[name] for name in columns if name in row}
+            held += sum(map(_json_bytes, kept.values()))
+            numbered.append((line, kept))
+            refuse_rows(path, len(numbered), len(kept))
+            refuse_whole(path, held)
     if not numbered:
         raise DataError(f"{path}: the file is empty; it needs a JSON object in each line")
-    return of_objects(path, numbered)
+    return of_objects(path, numbered, columns or ())
+
+
+def _json_bytes(value: Any) -> int:
+    """About how much memory a value takes: the length of a text; of anything nested a multiple of what is written."""
+    if isinstance(value, str):
+        return len(value)
+    return NESTED_BYTES * len(json.dumps(value)) if isinstance(value, list | dict) else 0
+
+
+def first_objects(path: Path) -> Table:
+    """The first lines of a file of JSON objects, as a table with all their columns."""
+    with closing(byte_lines(path)) as lines:
+        first = b"".join(islice(lines, FIRST_LINES))
+    table = of_objects(path, list(objects(path, Block(first, 1))))
+    if not table.lines:
+        raise DataError(f"{path}: the file is empty; it needs a JSON object in each line")
+    return table
 
 
 def objects(path: Path, block: Block) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -204,13 +260,15 @@ def of_objects(path: Path, numbered: Sequence[tuple[int, dict[str, Any]]], more:
     return Table(str(path), {name: [row.get(name, MISSING) for row in rows] for name in names}, lines)
 
 
-def refuse_twins(where: str, names: Sequence[str]) -> None:
-    """Refuse column names that repeat.
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse column names that repeat, and more than `MAX_COLUMNS`.
 
-    >>> refuse_twins("a.csv:1", ["text", "text"])
+    >>> check_names("a.csv:1", ["text", "text"])
     Traceback (most recent call last):
     heedful.errors.DataError: a.csv:1: two columns are named 'text'; each needs a name of its own
     """
+    if len(names) > MAX_COLUMNS:
+        raise DataError(f"{where}: {len(names):,} columns are more than {MAX_COLUMNS:,}; give those with the texts")
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -236,18 +294,106 @@ def open_parquet(path: Path) -> "Iterator[pq.ParquetFile]":
 
     try:
         with pq.ParquetFile(regular(path)) as file:
-            names = file.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise DataError(f"{path}: two columns have one name ({listed(names)}); each needs a name of its own")
+            check_names(str(path), file.schema_arrow.names)
             yield file
     except (OSError, LookupError, ValueError, AttributeError, MemoryError, RuntimeError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read as Parquet: {reason(error)}; write it again") from error
 
 
-def _parquet(path: Path) -> Table:
+def parquet_header(path: Path, file: "pq.ParquetFile") -> Table:
+    """The names of the columns, without a row; a column `translation` has the names of its languages."""
+    import pyarrow as pa
+
+    columns: dict[str, list[Any]] = {name: [] for name in file.schema_arrow.names}
+    if "translation" in columns:
+        kind = file.schema_arrow.field("translation").type
+        columns["translation"] = [{field.name: "" for field in kind}] if pa.types.is_struct(kind) else [str(kind)]
+    return Table(str(path), columns, [1], "row")
+
+
+def parquet_rows(
+    path: Path, file: "pq.ParquetFile", columns: Sequence[str], *, whole: bool = False
+) -> Iterator[dict[str, list[Any]]]:
+    """The values of some columns, a few rows at a time.
+
+    Memory is bounded. Every encoding of Parquet can repeat a value for a few bits, so the size of the file bounds
+    nothing: a batch has so few rows that all could hold as much as the largest column chunk, and what was decoded is
+    counted. whole: refuse also what is too much to be held at once.
+    """
+    for name in columns:
+        _check_type(path, name, file.schema_arrow.field(name).type)
+    size, total, rows = path.stat().st_size, 0, 0
+    packed, unpacked, largest = _stored_bytes(file, columns)
+    refuse_bomb(path, size, unpacked)
+    if whole:
+        refuse_rows(path, file.metadata.num_rows, len(columns))
+        refuse_whole(path, unpacked)
+    least = 16 if unpacked <= TEXT_RATIO * packed else 1
+    batch_rows = max(least, min(BATCH_ROWS, BATCH_BYTES // max(1, largest)))
+    for batch in file.iter_batches(batch_size=batch_rows, columns=list(columns), use_threads=False):
+        arrays = {name: _decoded(batch[name]) for name in columns}
+        held = sum(array.nbytes for array in arrays.values())
+        total, rows = total + held, rows + batch.num_rows
+        refuse_bomb(path, size, total)
+        if held > batch.num_rows * MAX_LINE:
+            raise DataError(f"{path}: row {rows}: a text has more than {MAX_LINE:,} bytes; give one text a row")
+        if whole:
+            refuse_rows(path, rows, len(columns))
+            refuse_whole(path, total)
+        yield {name: array.to_pylist() for name, array in arrays.items()}
+
+
+def _decoded(array: Any) -> Any:
+    """An array without dictionaries, so that its size is that of its values."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    if pa.types.is_struct(array.type):
+        fields = [_decoded(field) for field in array.flatten()]
+        return pa.StructArray.from_arrays(fields, [field.name for field in array.type], mask=array.is_null())
+    return array
+
+
+def _stored_bytes(file: "pq.ParquetFile", columns: Sequence[str]) -> tuple[int, int, int]:
+    """The bytes of some columns as stored, the same before compression, and those of the largest column chunk."""
+    chunks = [
+        chunk
+        for group in range(file.metadata.num_row_groups)
+        for k in range(file.metadata.num_columns)
+        if (chunk := file.metadata.row_group(group).column(k)).path_in_schema.split(".")[0] in columns
+        or chunk.path_in_schema in columns
+    ]
+    sizes = [max(0, chunk.total_uncompressed_size) for chunk in chunks]
+    return sum(max(0, chunk.total_compressed_size) for chunk in chunks), sum(sizes), max(sizes, default=0)
+
+
+def _check_type(path: Path, name: str, kind: Any) -> None:
+    """Refuse a column that can hold neither texts nor labels, before a row of it is read."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if name == "translation" and types.is_struct(kind):
+        for field in kind:
+            _check_type(path, f"{name}.{field.name}", field.type)
+        return
+    plain = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_floating)
+    if not any(is_kind(kind) for is_kind in (*plain, types.is_boolean, types.is_null)):
+        raise DataError(
+            f"{path}: row 1: column {shown(name)} holds values of the type {kind}, not texts or labels; "
+            "name another with --text or --label"
+        )
+
+
+def _parquet(path: Path, choose: Choose | None) -> Table:
     with open_parquet(path) as file:
-        table = file.read()
-        columns = {name: table[name].to_pylist() for name in table.column_names}
-    if table.num_rows == 0:
+        names = file.schema_arrow.names if choose is None else choose(parquet_header(path, file))
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        for part in parquet_rows(path, file, list(columns), whole=True):
+            for name, values in part.items():
+                columns[name] += values
+        rows = file.metadata.num_rows
+    if rows == 0:
         raise DataError(f"{path}: there are no rows; write one for each text")
-    return Table(str(path), columns, list(range(1, table.num_rows + 1)), "row")
+    return Table(str(path), columns, list(range(1, rows + 1)), "row")

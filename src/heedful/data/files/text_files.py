@@ -5,6 +5,7 @@ Line n of one file stays beside line n of another: no line is lost or added.
 
 import gzip
 import io
+import lzma
 import re
 import zlib
 from collections.abc import Generator
@@ -16,7 +17,9 @@ from heedful.errors import DataError
 from heedful.storage.atomic_files import reason, regular
 
 MAX_WHOLE = 1 << 30  # bytes of a file that is read at once
-MAX_LINE = 1 << 24  # bytes of a line of a file that is read in blocks
+MAX_ROWS = 5_000_000  # of a file that is read at once; each takes some 600 bytes besides its text
+MAX_CELLS = 50_000_000  # rows times columns that are held
+MAX_LINE = 1 << 24  # bytes of a line
 BOMB_RATIO, BOMB_BYTES = 200, 1 << 24  # text does not compress better than this
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -35,7 +38,9 @@ def read_lines(path: Path) -> list[str]:
     ...     read_lines(file)
     ['ein', '', 'zwei']
     """
-    return split_lines(read_text(path))
+    text = read_text(path)
+    refuse_rows(path, text.count("\n"), 1, "lines")
+    return split_lines(text)
 
 
 def split_lines(text: str) -> list[str]:
@@ -82,8 +87,8 @@ class Block(NamedTuple):
 def blocks(path: Path, *, whole: bool = False) -> Generator[Block, None, None]:
     """The content of a file, unpacked, in blocks of whole lines, without its byte-order mark.
 
-    Memory is bounded: a line longer than `MAX_LINE` is an error. With `whole`, where the reader will hold everything
-    anyway, a file larger than `MAX_WHOLE` is the error instead.
+    Memory is bounded: a line longer than `MAX_LINE` is an error. With `whole`, where the reader will hold everything,
+    so is a file larger than `MAX_WHOLE`.
     """
     line, offset, total = 1, 0, 0
     held: list[bytes] = []  # the beginning of a line whose end has not been read
@@ -92,11 +97,8 @@ def blocks(path: Path, *, whole: bool = False) -> Generator[Block, None, None]:
             size = path.stat().st_size
             while piece := file.read(_BLOCK):
                 total += len(piece)
-                if whole and total > MAX_WHOLE:
-                    raise DataError(
-                        f"{path}: more than {MAX_WHOLE / (1 << 30):.3g} GiB, which is not read at once; give a part "
-                        "of it, or count it in chunks: heedful preflight --stream"
-                    )
+                if whole:
+                    refuse_whole(path, total)
                 refuse_bomb(path, size, total)
                 if total == len(piece) and piece.startswith(_BOM):
                     piece, offset = piece[len(_BOM) :], len(_BOM)
@@ -107,11 +109,11 @@ def blocks(path: Path, *, whole: bool = False) -> Generator[Block, None, None]:
                     line, offset = line + content.count(b"\n"), offset + len(content)
                     held = []
                 held.append(piece[end:])
-                if not whole and sum(map(len, held)) > MAX_LINE:
+                if sum(map(len, held)) > MAX_LINE:
                     raise DataError(
                         f"{path}:{line}: this line has more than {MAX_LINE:,} bytes; give one sentence a line"
                     )
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise unreadable(path, error) from error
     if rest := b"".join(held):
         yield Block(rest, line, offset)
@@ -124,21 +126,23 @@ def byte_lines(path: Path) -> Generator[bytes, None, None]:
 
 
 def open_bytes(path: Path) -> BufferedIOBase:
-    """A file's bytes, unpacked where its name ends in `.gz`; what cannot be opened is a `DataError`."""
+    """A file's bytes, unpacked where its name ends in `.gz` or `.xz`; what cannot be opened is a `DataError`."""
     regular(path)
     try:
+        if path.suffix.lower() == ".xz":
+            return lzma.open(path)
         return gzip.open(path) if is_packed(path) else path.open("rb")
     except OSError as error:
         raise unreadable(path, error) from error
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the name says that the file is gzipped.
+    """Whether the name says that the file is compressed.
 
     >>> is_packed(Path("a.csv.GZ"))
     True
     """
-    return path.suffix.lower() == ".gz"
+    return path.suffix.lower() in (".gz", ".xz")
 
 
 def unreadable(path: Path, error: BaseException) -> DataError:
@@ -154,8 +158,40 @@ def refuse_bomb(path: Path, size: int, unpacked: int) -> None:
     Traceback (most recent call last):
     heedful.errors.DataError: a.gz: 1,000 bytes unpack to more than 33,554,431, as no text does; unpack it yourself ...
     """
-    if is_packed(path) and unpacked > max(BOMB_BYTES, BOMB_RATIO * size):
+    if (is_packed(path) or path.suffix.lower() == ".parquet") and unpacked > max(BOMB_BYTES, BOMB_RATIO * size):
         raise DataError(
             f"{path}: {size:,} bytes unpack to more than {unpacked - 1:,}, as no text does; "
             "unpack it yourself if it is what it should be"
         )
+
+
+def refuse_whole(path: Path, size: int) -> None:
+    """Refuse a content of more bytes than are read at once.
+
+    >>> refuse_whole(Path("a.csv"), 1 << 31)
+    Traceback (most recent call last):
+    heedful.errors.DataError: a.csv: more than 1 GiB, which is not read at once; give a part of it, ...
+    """
+    if size > MAX_WHOLE:
+        raise DataError(f"{path}: more than {MAX_WHOLE / (1 << 30):.3g} GiB, which is not read at once; {_PART}")
+
+
+def refuse_rows(path: Path, rows: int, columns: int, unit: str = "rows") -> None:
+    """Refuse more rows, or more values in all, than are held at once.
+
+    >>> refuse_rows(Path("a.csv"), 6_000_000, 2)
+    Traceback (most recent call last):
+    heedful.errors.DataError: a.csv: more than 5,000,000 rows, which are not read at once; give a part of it, ...
+    """
+    if rows > MAX_ROWS:
+        raise DataError(f"{path}: more than {MAX_ROWS:,} {unit}, which are not read at once; {_PART}")
+    if rows * columns > MAX_CELLS:
+        raise DataError(
+            f"{path}: {columns:,} columns of {rows:,} {unit} or more, which are not read at once; {_PART}"
+        )
+
+
+_PART = (
+    "give a part of it, such as its first lines, or count it in chunks without training: heedful preflight --stream "
+    "reads files of any size in bounded memory"
+)
