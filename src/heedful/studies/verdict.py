@@ -152,7 +152,9 @@ def _advice(gate: Gate, translating: bool) -> str:
         return "Train longer (--steps), use more pairs, or see what word counts can teach with `heedful preflight`."
     counted = {
         "learnable": "Words do go with labels (preflight: learnable), so train longer (--steps) or use more data.",
-        "uninformative": "No word goes with a label more than by chance (preflight: uninformative): check the labels.",
+        "uninformative": (
+            "No word goes with a label more than by chance (preflight: uninformative): check the labels, or use more data."
+        ),
         "unclear": "Words hardly go with labels (preflight: unclear): check the labels, or use more data.",
     }
     return counted[gate.preflight or "unclear"]
