@@ -220,9 +220,9 @@ def require_classes(name: str, labels: Sequence[str], train: Split, validation: 
     for kind, count in zip(("training", "validation"), counts, strict=True):
         if count.min() > 0:
             continue
-        absent = [repr(labels[c]) for c in np.flatnonzero(count == 0)]
+        absent = [repr(labels[c]) for c in np.flatnonzero(count == 0).tolist()]
         rarest = np.argsort(counts[0] + counts[1], kind="stable")[:MOST_COUNTS]
-        shown = ", ".join(f"{labels[c]} {counts[0][c]:,} / {counts[1][c]:,}" for c in np.sort(rarest))
+        shown = ", ".join(f"{labels[c]} {counts[0][c]:,} / {counts[1][c]:,}" for c in np.sort(rarest).tolist())
         which = f"label {absent[0]} has" if len(absent) == 1 else f"{len(absent)} labels, {absent[0]} first, have"
         order = "" if len(labels) <= MOST_COUNTS else f" of the {MOST_COUNTS} rarest labels"
         raise DataError(
