@@ -327,7 +327,7 @@ class FollowedDirectory:
         return result
 
     def _steps(self) -> tuple[FollowedStep, ...]:
-        """The steps recorded so far; where the manifest vouches for no result, it was killed between writing the two."""
+        """The steps recorded so far, also where it was killed after writing a result and before its manifest."""
         if not self.result_path.exists():
             return ()
         vouched = RESULT in self.manifest().files
