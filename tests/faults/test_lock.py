@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -142,3 +143,11 @@ def test_a_lock_that_does_not_say_whose_it_is(tmp_path):
     with directory_lock(tmp_path):
         (tmp_path / LOCK).write_text("[1, 2")
         assert lock_holder(tmp_path) == LockHolder(0, "?", "?", "?")
+
+
+def test_a_forked_child_that_ends_leaves_the_lock_to_its_parent(tmp_path):
+    with ExitStack() as stack:
+        stack.enter_context(directory_lock(tmp_path))
+        assert in_child(stack.close) == 0
+        assert lock_holder(tmp_path).pid == os.getpid()
+        assert {path.name for path in tmp_path.iterdir()} == {LOCK, HEARTBEAT}

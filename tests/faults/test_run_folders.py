@@ -165,6 +165,15 @@ def test_a_followed_training_that_was_killed_is_broken_off(tmp_path):
     assert [step.step for step in followed.close().steps] == [0, 5]
 
 
+def test_a_followed_training_killed_between_its_result_and_its_manifest_goes_on(tmp_path):
+    followed = FollowedDirectory(tmp_path / "mine")
+    followed.claim(_PROBE)
+    followed.keep(0, _snapshot(), 0.0)
+    replace(Manifest.read(followed.root), files={}).write(followed.root)
+    followed.keep(5, _snapshot(), 0.0)
+    assert [step.step for step in followed.close().steps] == [0, 5]
+
+
 _PROBE = ProbeTexts("texts", "Model", ("bad", "good"), (("a", "good", "film"), ("a", "bad", "one")), (1, 0))
 
 

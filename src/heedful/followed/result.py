@@ -284,6 +284,7 @@ class FollowedDirectory:
                 raise RunError(f"{self.root} follows a training on other texts, labels or words; choose another folder")
             self._clock = RunClock("followed")
             self._clock.begin(self.root)
+            self._steps()  # a damaged result is an error now, not after hours of training
             if not self.is_begun():
                 probe.save(self._probe_path)
         except BaseException:
@@ -298,7 +299,7 @@ class FollowedDirectory:
         if self._key not in self._locks:  # another recorder had it meanwhile, or it was closed
             self.claim(self.probe())
         probe = self.probe()
-        earlier = [] if not self.result_path.exists() else [s for s in self.result().steps if s.step < step]
+        earlier = [s for s in self._steps() if s.step < step]
         kept = {s.step for s in earlier}
         for path in self.folder.trace_folder().glob("*.parquet"):
             if path.stem.isdecimal() and int(path.stem) not in kept:
@@ -325,6 +326,13 @@ class FollowedDirectory:
             self._timed().finish(self.root, result, self._files(result))
             self._unlock()
         return result
+
+    def _steps(self) -> tuple[FollowedStep, ...]:
+        """The steps recorded so far, also where it was killed after writing a result and before its manifest."""
+        if not self.result_path.exists():
+            return ()
+        vouched = RESULT in self.manifest().files
+        return (self.result() if vouched else FollowedTraining.load(self.result_path)).steps
 
     def _files(self, result: FollowedTraining) -> list[str]:
         traces = [f"{self.folder.trace_folder().name}/{step.step}.parquet" for step in result.steps]

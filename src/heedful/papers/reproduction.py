@@ -25,6 +25,7 @@ from heedful.papers.experiment import (
 )
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
+from heedful.storage.run_files import refuse_irregular
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
@@ -132,6 +133,7 @@ def prepare(
 
     Returns the seconds of computing by experiment; what several experiments need is counted for the first of them.
     """
+    refuse_irregular(workspace.root)
     spent = {experiment.name: 0.0 for experiment in experiments}
     needs = {experiment.name: experiment.needs(workspace.budget) for experiment in experiments}
     trained: list[tuple[str, OpenStudy]] = []  # each with the experiment that it was opened for

@@ -91,10 +91,11 @@ def directory_lock(folder: Path) -> Iterator[int]:
         with _beating(folder, me), guard_writes(folder, lambda: _refuse_another(folder, me.token)):
             yield descriptor
     finally:
-        if ours and _has_token(folder, me.token):
-            (folder / HEARTBEAT).unlink(missing_ok=True)
-        if _is_still(path, descriptor):
-            path.unlink(missing_ok=True)
+        if os.getpid() == me.pid:  # a forked child that ends leaves the lock to its parent
+            if ours and _has_token(folder, me.token):
+                (folder / HEARTBEAT).unlink(missing_ok=True)
+            if _is_still(path, descriptor):
+                path.unlink(missing_ok=True)
         os.close(descriptor)
 
 

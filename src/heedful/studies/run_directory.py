@@ -7,7 +7,7 @@ runs/<name>/config.toml                the settings
                                        (and trace-train/ where a sample of the training texts is recorded too)
             result.json                the measures
             report.html                the page
-            lock.json                  the process that works here, while there is one
+            lock.json, heartbeat.json  the process that works here, while there is one
 
 Every file has a checksum: config.toml and the JSON records (`storage.step_cache`) contain their own; the others are
 listed in the records checksums.json, done.json and manifest.json.
