@@ -128,9 +128,9 @@ def run_audit(
 def prepared(
     subject: Subject, settings: AuditSettings, on_run: Callable[[int, int], None] = lambda inputs, length: None
 ) -> Subject:
-    """A copy of the subject that erases words as the settings say."""
+    """A copy of the subject that erases words as the settings say, and predicts no shortened text twice."""
     own = copy.copy(subject)
-    own.on_run = on_run
+    own.on_run, own.memo = on_run, {}
     if settings.erase == "mask":
         own.mask = special_piece(subject, "mask", "--erase mask", "--erase delete")
     return own
@@ -239,6 +239,8 @@ class Measurements:
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
         """Measure some passages; where `examples` is true, keep words and weights."""
         settings, targeted = self.settings, self.subject.with_targets(passages)
+        if self.subject.memo is not None:
+            self.subject.memo.clear()  # predictions of shortened texts, which leave-one-out and erasure share
         reading, maps = _read(self.subject, targeted, settings)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
