@@ -27,6 +27,7 @@ from heedful.audits.result import AuditResult
 from heedful.audits.verdict import QUESTIONS
 from heedful.config import AuditSettings
 from heedful.execution.pool import parallel_map
+from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest
 from heedful.storage.step_cache import StepCache
 
@@ -85,7 +86,7 @@ def stored_unit(work: str, unit: Unit) -> dict[str, Any]:
     cache, name = StepCache(Path(work)), digest([FORMAT, unit])[:32]
     answer = cache.get(name)
     if answer is None:
-        answer = run_unit(unit)
+        answer = without_nan(run_unit(unit))
         cache.put(name, answer)
     return answer
 
