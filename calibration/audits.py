@@ -114,11 +114,15 @@ def run_unit(unit: Unit) -> dict[str, Any]:
 
 
 def expected(name: str, share: float) -> list[str]:
-    """The right answers for a model that relies on a planted word which attention marks in this share of texts."""
-    agrees = "yes" if share > 0.5 else "no|unclear" if share < 0.1 else "yes|no|unclear"
+    """The right answers for a model that relies on a planted word which attention marks in this share of texts.
+
+    The prediction then needs the marked words. A gradient need not mark the planted word, so agreement may stay open.
+    """
     any_answer = "yes|no|unclear"
+    needs = "yes" if share > 0.5 else "no|unclear" if share < 0.1 else any_answer
+    agrees = "yes|unclear" if share > 0.5 else needs
     moves = "yes" if name == TRAINED[0] else any_answer
-    return [moves, agrees, any_answer, agrees, any_answer, any_answer]
+    return [moves, agrees, any_answer, needs, any_answer, any_answer]
 
 
 def mixed(strength: float) -> Subject:
