@@ -90,9 +90,10 @@ def test_a_job_without_figures_speaks_every_half_minute(monkeypatch, capsys):
     with show_progress() as on_progress:
         for seconds, step in ((0, 0), (20, 4), (15, 4), (10, 6), (30, 8)):
             now[0] += seconds
-            on_progress({"model": "audit", "step": step, "steps": 40} | ({"passes": 1234} if seconds else {}))
+            passes = {"passes": 1000 * step, "expected": 40_000} if seconds else {}
+            on_progress({"model": "audit", "step": step, "steps": 40, **passes})
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "  audit 4/40, 1,234 forward passes, about 315 s left",
-        "  audit 8/40, 1,234 forward passes, about 300 s left",
+        "  audit 4/40, 4,000 forward passes, about 315 s left",
+        "  audit 8/40, 8,000 forward passes, about 300 s left",
     ]

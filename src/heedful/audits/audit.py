@@ -151,10 +151,16 @@ class _Heartbeat:
     def __init__(self, on_progress: OnEvent) -> None:
         self.on_progress, self.passes, self.last = on_progress, 0, time.monotonic()
         self.event: dict[str, Any] = {}
+        self.first = 0  # passages that were done before
 
     def progress(self, event: Any) -> None:
-        """Pass on an event of progress, and remember it."""
-        self.event = {"model": "audit", "step": event.get("step", 0), "steps": event.get("steps", 0)}
+        """Pass on an event of progress, and remember it; all passages may need as many passes as those so far."""
+        if "step" in event:
+            step, steps = event["step"], event["steps"]
+            self.first = self.first if self.event else step
+            self.event = {"model": "audit", "step": step, "steps": steps}
+            if step > self.first:
+                self.event["expected"] = self.passes * (steps - self.first) // (step - self.first)
         self.on_progress(event)
 
     def run(self, inputs: int, length: int) -> None:

@@ -106,6 +106,10 @@ def _line_printer(console: Console) -> OnEvent:
         if event["step"] == 0 and "passes" not in event:
             started[event["model"]] = now
         start, first = started.setdefault(event["model"], now)
+        if "passes" in event:
+            done, total = event["passes"], event.get("expected", 0)
+            seconds = now[0] - start
+            return f", about {seconds * (total - done) / done:.0f} s left" if total > done else ""
         seconds, steps = now[0] - start, event["step"] - first
         if steps <= 0 or seconds < 1:
             return ""
