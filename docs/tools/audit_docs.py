@@ -233,7 +233,10 @@ _FACTS = {
 }
 
 
-_SETTINGS = ("sample", "seed", "integrated_steps", "adversary_steps", "random_orders")
+_SETTINGS = (
+    *("sample", "seed", "integrated_steps", "adversary_steps", "random_orders", "random_models"),
+    *("baseline", "erase", "spans"),
+)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def test_a_row_keeps_its_weight_unless_all_of_it_was_hidden():
 
 def test_where_attention_is_ignored_nothing_is_lost_by_hiding():
     ignored, heeded = pooled(listens=False), pooled()
-    assert all((row < 1e-12).all() for row in d_y_h(ignored, ignored.with_targets(passages(3)), 0))
+    assert all((np.abs(row) < 1e-12).all() for row in d_y_h(ignored, ignored.with_targets(passages(3)), 0))
     assert all(row.max() > 0.01 for row in d_y_h(heeded, heeded.with_targets(passages(3)), 0))
 
 
@@ -37,7 +37,7 @@ def test_each_word_is_hidden_from_one_layer_with_all_its_pieces():
                 return alpha if layer == 0 else kept / kept.sum(-1, keepdim=True)
 
             (without,) = subject.with_attention([passage], change)[:, passage.target]
-            np.testing.assert_allclose(row[word], abs(whole - without), atol=1e-9)
+            np.testing.assert_allclose(row[word], whole - without, atol=1e-9)
 
 
 def sparse_run(embedded, change=None):
@@ -70,8 +70,8 @@ def test_the_scores_that_are_left_are_projected_anew_by_sparsemax(padded):
     model = torch.nn.Embedding.from_pretrained(table)
     some = [Passage.of_pieces(0, [0, 1, 2], target=1), Passage.of_pieces(1, [3, 4, 5], target=1)]
     found = d_y_h(Subject(OpenNetwork(model, model, SPARSE), padded=padded), some)
-    np.testing.assert_allclose(found, [[0.6 - 0.075, 0.975 - 0.6, 0.0], [0.5, 0.0, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(found, [[0.6 - 0.075, 0.6 - 0.975, 0.0], [-0.5, 0.0, 0.0]], atol=1e-12)
     by_shares = d_y_h(
         Subject(ModuleNetwork((model,), model, sparse_run, layers=1, heads=1, can_change=True)), some
     )  # without scores, the weights that are left are divided by their sum; nothing is left of the second text
-    np.testing.assert_allclose(by_shares, [[0.6, 0.4, 0.0], [0.2, 0.0, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(by_shares, [[0.6, -0.4, 0.0], [0.2, 0.0, 0.0]], atol=1e-12)

@@ -50,7 +50,7 @@ def test_a_translator_is_audited(name, tmp_path):
     assert result.labels == ()
     assert result.accuracy is None
     assert 0 <= result.score("aer", "layer 2").value <= 1
-    assert result.score("tau", "layer 2", "leave one out").n == 2
+    assert result.score("tau", "layer 2", "gradient").n == 2
     assert result.score("tvd", "uniform", "layer 1").value > 0
     assert {example.output for example in result.examples} == {passage.output for passage in passages}
 

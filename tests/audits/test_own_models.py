@@ -41,8 +41,8 @@ def test_a_classifier_reads_as_it_does_itself_and_importance_is_the_same_in_padd
         assert reading.probabilities.shape == (4, classes)
         gradient = found.hidden[HIDDEN][0][i][1:]
         np.testing.assert_allclose(gradient / gradient.sum(), by_state[i], atol=1e-9)
-        np.testing.assert_allclose(found.hidden[HIDDEN_DELETION][0][i][1:], masked[i], atol=1e-9)
-        np.testing.assert_allclose(found.inputs["leave one out"][i][1:], deleted[i], atol=1e-9)
+        np.testing.assert_allclose(np.abs(found.hidden[HIDDEN_DELETION][0][i][1:]), masked[i], atol=1e-9)
+        np.testing.assert_allclose(np.abs(found.inputs["leave one out"][i][1:]), deleted[i], atol=1e-9)
 
 
 def test_another_attention_takes_the_place_of_its_own():

@@ -42,7 +42,7 @@ def test_a_study_of_translation_is_audited_with_its_gold_links(smoke_translation
         assert len(texts) == 3
         short = [p for p in request.passages if max(map(len, p.words)) < 100][:4]
         result = run_audit(request.subject, short, out=tmp_path, settings=QUICK, links=request.links)
-    assert result.score("tau", "layer 1", DELETION).n > 0
+    assert result.score("tau", "layer 1", DELETION).n + result.score("tau", "layer 1", DELETION).undefined == len(short)
     assert 0 <= result.score("aer", "layer 1").value <= 1
     assert result.score("tau", "layer 1", GRADIENT).n > 0
     with pytest.raises(ConfigError, match="give no data"), open_request(smoke_translation_run, "toy-de-en"):

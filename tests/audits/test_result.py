@@ -2,10 +2,19 @@ import sys
 
 import pytest
 
-from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights, find, score_row
+from heedful.audits.result import (
+    AuditExample,
+    AuditQuestion,
+    AuditResult,
+    AuditVerdict,
+    LabelCount,
+    Score,
+    Weights,
+    find,
+    score_row,
+)
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.metrics.statistics import Estimate
-from heedful.studies.result import Question, Verdict
 
 NAN = float("nan")
 
@@ -31,7 +40,7 @@ def result():
             Score("entropy", "layer 1", "", Estimate(NAN, NAN, NAN, 0, 3)),
         ),
         contrasts=(),
-        verdict=Verdict("It <may> be.", (Question("Is & was?", "unclear", "not asked: <no>"),)),
+        verdict=AuditVerdict("It <may> be.", (AuditQuestion("Is & was?", "unclear", "not asked: <no>"),)),
         examples=(AuditExample(0, ("a", "<b>"), "yes", None, 0.9, (0.5, 0.5), (Weights("gradient", (0.1, 0.9)),)),),
     )
 

@@ -60,7 +60,7 @@ def test_a_model_that_is_done_or_begins_again_in_another_study(bars):
 
 
 def test_lines_elsewhere(monkeypatch, capsys):
-    clock = iter([100.0, 103.0, 110.0, 112.0])
+    clock = iter([100.0, 101.0, 103.0, 110.0, 112.0])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with show_progress() as on_progress:
         on_progress({"stage": STAGE})
@@ -82,3 +82,18 @@ def test_nothing_where_nothing_is_asked(capsys):
         on_progress({"stage": STAGE})
         on_progress(LINES[0])
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_job_without_figures_speaks_every_half_minute(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with show_progress() as on_progress:
+        for seconds, step in ((0, 0), (20, 4), (15, 4), (10, 6), (30, 8)):
+            now[0] += seconds
+            passes = {"passes": 1000 * step, "expected": 40_000} if seconds else {}
+            on_progress({"model": "audit", "step": step, "steps": 40, **passes})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "  audit 4/40, 4,000 forward passes, about 315 s left",
+        "  audit 8/40, 8,000 forward passes, about 300 s left",
+    ]

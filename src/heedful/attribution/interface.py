@@ -321,6 +321,7 @@ class Subject:
         on_run: Callable[[int, int], None] = lambda inputs, length: None,
     ) -> None:
         self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
+        self.memo: dict[tuple[tuple[int, ...], tuple[int, ...], int], float] | None = None
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
@@ -351,16 +352,18 @@ class Subject:
         """The probability ŷ of each passage's target when the words that are not kept are erased.
 
         They are deleted, or replaced by the piece `mask`. Special words always stay. NaN where nothing would be left to
-        read.
+        read. The same text is predicted once, and not again while `memo` holds it.
         """
         erased = Passage.without if self.mask is None else partial(Passage.masked, mask=self.mask)
         left = [erased(passage, kept) for passage, kept in zip(passages, keep, strict=True)]
-        possible = [i for i, passage in enumerate(left) if passage.pieces]
-        result = np.full(len(passages), np.nan)
-        result[possible] = self.map(
-            [left[i] for i in possible], lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
+        known = {} if self.memo is None else self.memo
+        keys = [(passage.pieces, passage.before, passage.target) for passage in left]
+        new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
+        predicted = self.map(
+            list(new.values()), lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
         )
-        return result
+        known.update(zip(new, predicted, strict=True))
+        return np.array([known.get(key, np.nan) for key in keys])
 
     def with_attention(self, passages: Sequence[Passage], change: BatchChange) -> Float[Numbers, "B K"]:
         """Probabilities when the model uses another attention than its own."""

@@ -128,9 +128,9 @@ def run_audit(
 def prepared(
     subject: Subject, settings: AuditSettings, on_run: Callable[[int, int], None] = lambda inputs, length: None
 ) -> Subject:
-    """A copy of the subject that erases words as the settings say."""
+    """A copy of the subject that erases words as the settings say, and predicts no shortened text twice."""
     own = copy.copy(subject)
-    own.on_run = on_run
+    own.on_run, own.memo = on_run, {}
     if settings.erase == "mask":
         own.mask = special_piece(subject, "mask", "--erase mask", "--erase delete")
     return own
@@ -151,10 +151,16 @@ class _Heartbeat:
     def __init__(self, on_progress: OnEvent) -> None:
         self.on_progress, self.passes, self.last = on_progress, 0, time.monotonic()
         self.event: dict[str, Any] = {}
+        self.first = 0  # passages that were done before
 
     def progress(self, event: Any) -> None:
-        """Pass on an event of progress, and remember it."""
-        self.event = {"model": "audit", "step": event.get("step", 0), "steps": event.get("steps", 0)}
+        """Pass on an event of progress, and remember it; all passages may need as many passes as those so far."""
+        if "step" in event:
+            step, steps = event["step"], event["steps"]
+            self.first = self.first if self.event else step
+            self.event = {"model": "audit", "step": step, "steps": steps}
+            if step > self.first:
+                self.event["expected"] = self.passes * (steps - self.first) // (step - self.first)
         self.on_progress(event)
 
     def run(self, inputs: int, length: int) -> None:
@@ -239,6 +245,8 @@ class Measurements:
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
         """Measure some passages; where `examples` is true, keep words and weights."""
         settings, targeted = self.settings, self.subject.with_targets(passages)
+        if self.subject.memo is not None:
+            self.subject.memo.clear()  # predictions of shortened texts, which leave-one-out and erasure share
         reading, maps = _read(self.subject, targeted, settings)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")

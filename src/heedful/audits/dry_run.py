@@ -76,7 +76,7 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
     >>> network = ModuleNetwork((), lambda pieces: None, lambda embedded, change: None, layers=1, heads=1)
     >>> settings = AuditSettings(integrated_steps=0, measures=("tau",))
     >>> forward_passes(Subject(network), Passage.of_pieces(0, [7, 8, 9]), settings, 1)
-    {'tau': 7}
+    {'tau': 7.0}
     """
     network, models = subject.network, settings.random_models
     layer = layer_of(settings.headline) if settings.headline else network.layers - 1
@@ -85,7 +85,7 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
     words = len(deleted_spans(passage, settings.spans))
     integrated = 2 * settings.integrated_steps if can_integrate() else 0
     leave_one_out = words + 1
-    needed: dict[str, float] = {
+    needed = {
         "tau": 1 + 2 + integrated + leave_one_out,  # attention, gradients, integrated gradients, leave one out
         "hidden": 2 + above * (integrated + leave_one_out),
         "random": turns_of_random_models(models, passages) * (3 + leave_one_out) if models else 0,
@@ -93,7 +93,7 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
         "changes": 2 * (network.layers + 1) if network.can_change else 0,
         "adversary": above * 2 * settings.adversary_steps if network.can_change else 0,
     }
-    return {name: count for name, count in needed.items() if name in settings.measures}
+    return {name: float(count) for name, count in needed.items() if name in settings.measures}
 
 
 def _timed(subject: Subject, passage: Passage) -> float:

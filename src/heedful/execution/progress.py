@@ -106,6 +106,10 @@ def _line_printer(console: Console) -> OnEvent:
         if event["step"] == 0 and "passes" not in event:
             started[event["model"]] = now
         start, first = started.setdefault(event["model"], now)
+        if "passes" in event:
+            done, total = event["passes"], event.get("expected", 0)
+            seconds = now[0] - start
+            return f", about {seconds * (total - done) / done:.0f} s left" if total > done else ""
         seconds, steps = now[0] - start, event["step"] - first
         if steps <= 0 or seconds < 1:
             return ""
@@ -120,14 +124,12 @@ def _line_printer(console: Console) -> OnEvent:
         elif figures := _figures(event):
             _print(console, f"  {event['model']} {event['step']}/{event['steps']} {figures}{remaining(event)}")
         elif "step" in event:
-            now = time.monotonic()
-            if event["model"] not in spoken:
-                spoken[event["model"]] = now
-            left = remaining(event)
-            if now - spoken[event["model"]] >= LINE_EVERY:
-                spoken[event["model"]] = now
+            model, now = event["model"], time.monotonic()
+            started.setdefault(model, (now, event["step"]))
+            if now - spoken.setdefault(model, now) >= LINE_EVERY:
+                spoken[model] = now
                 passes = f", {event['passes']:,} forward passes" if "passes" in event else ""
-                _print(console, f"  {event['model']} {event['step']}/{event['steps']}{passes}{left}")
+                _print(console, f"  {model} {event['step']}/{event['steps']}{passes}{remaining(event)}")
 
     return on_event
 
