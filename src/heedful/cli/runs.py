@@ -7,6 +7,7 @@ import typer
 
 from heedful.cli.options import AsJson, Results, choice, completing, number, print_json, print_result
 from heedful.errors import ConfigError
+from heedful.execution.terminal import TerminalConsole, echo, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +36,7 @@ def report(
     from heedful import api
 
     path = api.report(*runs, out=out, results=results)
-    typer.echo(path)
+    echo(path)
     if show:
         typer.launch(path.resolve().as_uri())
 
@@ -68,7 +69,7 @@ def tokens(
     table = selected.head(top) if top else selected
     if out is not None:
         _write_tokens(table, out)
-        typer.echo(out, err=as_json)
+        echo(out, err=as_json)
     if as_json:
         print_json({"run": str(run), "rules": RULES, "tokens": table.to_dicts()})
     elif out is None:
@@ -92,17 +93,16 @@ def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
 
 def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    console, shown = TerminalConsole(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
     for name in columns:
         numeric = table[name].dtype.is_numeric()
         shown.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis")
     for row in table.select(columns).iter_rows():
-        shown.add_row(*(Text(_cell(value)) for value in row))
+        shown.add_row(*(Text(visible(_cell(value))) for value in row))
     console.print(shown)
     console.print(f"{len(table):,} of {total:,} words", highlight=False)
     for name, rule in rules.items():
@@ -150,9 +150,9 @@ def query(
     answer = api.query(sql, folder) if sql is not None and not columns else schema()
     if out is not None:
         answer.save(out)
-        typer.echo(out)
+        echo(out)
     elif output_format in ("csv", "json"):
         text = csv_text if output_format == "csv" else json_text
-        typer.echo(text(answer.to_arrow()), nl=False)
+        echo(text(answer.to_arrow()), nl=False)
     else:
         print_answer(answer)
