@@ -7,6 +7,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from heedful import api
 from heedful.reports.pages import write_page
 from heedful.studies.run_directory import RunDirectory
 from tests.browser.chromium import (
@@ -78,3 +79,17 @@ def test_tables_are_saved(opened, downloads):
     assert list(rows[0]) == ["Question", "smoke", "other"]
     assert rows[1]["smoke"].split()[0] in ("yes", "no", "unclear")
     assert saved_rows(downloads, "differences.csv") == [{"What differs": "device", "smoke": "cpu", "other": "another"}]
+
+
+def test_studies_of_different_corpora_are_compared_as_far_as_they_can_be(browser, smoke_run, tmp_path):
+    rows = [f"{'pqr'[i % 3]} {'xyzw'[i % 4]} {'vu'[i % 2]},{'pqr'[i % 3]}" for i in range(60)]
+    (tmp_path / "letters.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    api.study(tmp_path / "letters.csv", out=tmp_path / "letters", budget="smoke", steps=8, jobs=1, progress=False)
+    opened = visit(browser, write_page([smoke_run, tmp_path / "letters"], out=tmp_path / "page.html"))
+    leaves_nothing_and_complains_of_nothing(opened)
+    assert "were not shown the same validation texts" in by_id(opened, "examples").text
+    drawn = "return [...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('svg').length)"
+    assert set(opened.execute_script(drawn)) == {1}
+    by_id(opened, "step").send_keys(Keys.HOME)
+    settle(opened)
+    assert by_id(opened, "step-text").text.startswith("step 0 of ")

@@ -1,4 +1,4 @@
-"""Model folders from strangers: configs, weights, indices and tokenisers that lie, each opened as `heedful audit` does."""
+"""Model folders from strangers: configs, weights, indices and tokenisers that lie, opened as by `heedful audit`."""
 
 import base64
 import json

@@ -204,7 +204,9 @@ def _growth(path: Path, part: Any, depth: int = 0) -> float:
     if kind == "Precompiled":
         return _longest_mapping(path, part.get("precompiled_charsmap"))
     if kind == "TemplateProcessing":
-        return float(max((len(part[side]) for side in ("single", "pair") if isinstance(part.get(side), list)), default=1))
+        return float(
+            max((len(part[side]) for side in ("single", "pair") if isinstance(part.get(side), list)), default=1)
+        )
     return 1.0
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.options import AsJson, PlainCommand, PlainGroup, corpora, print_json, with_config
+from heedful.execution.terminal import TerminalConsole, echo
 
 app = typer.Typer(cls=PlainGroup, help="List, show, check and fetch the named corpora.", no_args_is_help=True)
 
@@ -79,9 +80,9 @@ def fetch(
     from heedful.data.hub import fetch as fetch_corpus
 
     def print_notice(notice: str) -> None:
-        typer.echo(notice, err=True)
+        echo(notice, err=True)
 
-    typer.echo(fetch_corpus(name, revision=revision, force=force, notify=print_notice))
+    echo(fetch_corpus(name, revision=revision, force=force, notify=print_notice))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"list": list_corpora, "show": show, "check": check, "fetch": fetch}
@@ -104,7 +105,6 @@ def _cell(value: Any) -> str:
 
 
 def _print_table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -113,4 +113,4 @@ def _print_table(columns: tuple[str, ...], rows: list[list[str]]) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    TerminalConsole().print(table)

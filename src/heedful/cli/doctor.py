@@ -24,10 +24,10 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _print(report: "DoctorReport") -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from heedful.execution.terminal import TerminalConsole
     from heedful.reports.terminal import size
 
     table = Table.grid(padding=(0, 2))
@@ -52,7 +52,7 @@ def _print(report: "DoctorReport") -> None:
     add("generated", ", ".join(report.data["generated"]))
     for name, path in report.browser.items():
         add(name, path or "✗ not on the path")
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     console.print(table)
     console.print("[bold]missing[/bold]" if report.advice else "[bold]nothing is missing[/bold]")
     for sentence in report.advice:

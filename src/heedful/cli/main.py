@@ -1,5 +1,7 @@
 """The command line: assembles the commands, and prints an error as one line."""
 
+import io
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -9,8 +11,11 @@ import typer
 from heedful.cli import data, doctor, papers, runs, study
 from heedful.cli.options import PlainCommand, PlainGroup, with_config
 from heedful.config import StudyConfig
+from heedful.errors import ConfigError
+from heedful.execution.terminal import visible
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C stopped
+BROKEN_PIPE = 1  # of one whose output nobody reads any more, as Typer has it
 VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "preflight": study.preflight,
     "study": study.study,
@@ -56,8 +61,19 @@ def main() -> None:
     from heedful.errors import HeedfulError
     from heedful.storage.atomic_files import is_disk_full
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal may know fewer characters than the data
     try:
-        app()
+        _check_environment()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer must not fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(BROKEN_PIPE)
     except OSError as error:
         if "--debug" in sys.argv or not is_disk_full(error):
             raise
@@ -73,10 +89,41 @@ def main() -> None:
         if stop.code == INTERRUPTED:
             _print_error("stopped; repeat the command to continue from here")
         raise
+    except BaseException as error:
+        if not _interrupted(error):
+            raise
+        _print_error("stopped; repeat the command to continue from here")
+        sys.exit(INTERRUPTED)
+
+
+def _check_environment() -> None:
+    """Refuse what no command could work with: a folder that is gone, and arguments that are not text."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError("the current folder does not exist any more; change to another one") from error
+    for argument in sys.argv[1:]:
+        try:
+            os.fsencode(argument).decode("utf-8")
+        except UnicodeError as error:
+            raise ConfigError(
+                f"the argument {argument!r} is not UTF-8, so it could not be written into a result; rename the file"
+            ) from error
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: compiled libraries that are being imported raise errors of their own."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _print_error(line: str) -> None:
-    typer.secho(line, fg=typer.colors.RED, err=True)
+    typer.secho(visible(line), fg=typer.colors.RED, err=True)
 
 
 def _print_version(value: bool) -> bool:

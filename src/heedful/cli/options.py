@@ -18,6 +18,7 @@ from typer.models import ArgumentInfo
 
 from heedful.config import BUDGETS, TASKS
 from heedful.errors import ConfigError
+from heedful.execution.terminal import echo
 
 PLACES = ("local", "ray")
 CONFIG_HELP = "TOML file with any of these arguments and options. The command line overrides it."
@@ -107,7 +108,7 @@ def print_json(content: Any) -> None:
      "τ": 0.5
     }
     """
-    typer.echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+    echo(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def print_result(result: Any, show: Callable[..., None], *more: Any, as_json: bool) -> None:

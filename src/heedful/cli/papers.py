@@ -8,6 +8,7 @@ import typer
 
 from heedful.cli.options import AsJson, Budget, Device, Results, completing, number, print_json
 from heedful.config import BUDGETS
+from heedful.execution.terminal import echo
 
 
 def _papers(incomplete: str) -> list[str]:
@@ -69,9 +70,9 @@ def reproduce(
         return print_json([without_nan(asdict(result)) for result in made])
     for result in made:
         print_paper_result(result)
-    typer.echo(work / paper / budget / "report.html")
+    echo(work / paper / budget / "report.html")
     if docs is not None:
-        typer.echo(docs / "papers" / f"{paper}.md")
+        echo(docs / "papers" / f"{paper}.md")
     return None
 
 
@@ -104,11 +105,11 @@ def _list(paper: str | None, budget: str, results: Path) -> None:
 
     for key in [paper] if paper else KEYS:
         title, experiments = load_paper(key).title, load_paper(key).experiments
-        typer.echo(f"{key}: {title}")
+        echo(f"{key}: {title}")
         for experiment in experiments:
             state = "done" if result_path(results, key, budget, experiment.name).exists() else ""
-            typer.echo(f"  {experiment.name:<12} {experiment.title:<60} {state}".rstrip())
-        typer.echo(f"run one with: heedful reproduce {key} {experiments[0].name} --budget {budget}")
+            echo(f"  {experiment.name:<12} {experiment.title:<60} {state}".rstrip())
+        echo(f"run one with: heedful reproduce {key} {experiments[0].name} --budget {budget}")
 
 
 def _check(results: Path) -> None:
@@ -116,7 +117,7 @@ def _check(results: Path) -> None:
 
     stale = stale_results(results)
     for path, reason in stale.items():
-        typer.echo(f"{path}: {reason}")
+        echo(f"{path}: {reason}")
     if stale:
         raise typer.Exit(1)
-    typer.echo("every stored result is up to date")
+    echo("every stored result is up to date")

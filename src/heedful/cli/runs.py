@@ -7,6 +7,7 @@ import typer
 
 from heedful.cli.options import AsJson, Results, choice, completing, number, print_json, print_result
 from heedful.errors import ConfigError
+from heedful.execution.terminal import TerminalConsole, echo, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +47,7 @@ def report(
     from heedful import api
 
     path = api.report(*runs, out=out, results=results)
-    typer.echo(path)
+    echo(path)
     if show:
         typer.launch(path.resolve().as_uri())
 
@@ -79,7 +80,7 @@ def tokens(
     table = selected.head(top) if top else selected
     if out is not None:
         _write_tokens(table, out)
-        typer.echo(out, err=as_json)
+        echo(out, err=as_json)
     if as_json:
         print_json({"run": str(run), "rules": RULES, "tokens": table.to_dicts()})
     elif out is None:
@@ -103,11 +104,10 @@ def _write_tokens(table: "pl.DataFrame", out: Path) -> None:
 
 def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console, shown = Console(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    console, shown = TerminalConsole(), Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
     columns = [name for name in table.columns if table[name].null_count() < len(table) or name == "suspicious"]
     marks = dict(zip(rules, "ab", strict=True))
     for name in columns:
@@ -120,7 +120,7 @@ def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> N
             max_width=None if numeric else 20 if name == "token" else 12,
         )
     for row in table.select(columns).iter_rows():
-        shown.add_row(*(Text(_cell(value)) for value in row[:-1]), marks.get(row[-1], ""))
+        shown.add_row(*(Text(visible(_cell(value))) for value in row[:-1]), marks.get(row[-1], ""))
     console.print(shown)
     console.print(f"{len(table):,} of {total:,} words; {_COLUMNS}", highlight=False)
     for name, rule in rules.items():
@@ -159,7 +159,6 @@ def query(
     from heedful import api
     from heedful.records.query import schema
     from heedful.reports.terminal import print_answer
-    from heedful.storage.atomic_files import printable
     from heedful.storage.tables import csv_text, json_text
 
     if output_format == "parquet" and out is None:
@@ -169,13 +168,13 @@ def query(
     answer = api.query(sql, folder) if sql is not None and not columns else schema()
     if out is not None:
         answer.save(out)
-        typer.echo(out)
+        echo(out)
     elif output_format in ("csv", "json"):
         text = csv_text if output_format == "csv" else json_text
-        typer.echo(text(answer.to_arrow()), nl=False)
+        echo(text(answer.to_arrow()), nl=False)
     else:
         print_answer(answer)
     for note in answer.notes[:SHOWN]:
-        typer.echo(f"note: {printable(note)}", err=True)
+        echo(f"note: {note}", err=True)
     if len(answer.notes) > SHOWN:
-        typer.echo(f"note: {len(answer.notes) - SHOWN:,} more such notes", err=True)
+        echo(f"note: {len(answer.notes) - SHOWN:,} more such notes", err=True)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heedful.execution.pool import Event, OnEvent
+from heedful.execution.terminal import TerminalConsole
 
 _WIDE = 100  # columns; with fewer, only the remaining time is shown, not the elapsed time
 _STYLES = {"running": "bold", "failed": "red", "finished": "green", "kept": "dim", "waiting": "dim"}
@@ -25,7 +26,7 @@ _HEAD_AND_FOOT = 5  # lines of a sweep's table that are not studies
 @contextmanager
 def show_progress(*, enabled: bool = True) -> Iterator[OnEvent]:
     """Show the events of jobs, and the stages of what they are part of: an event with a `stage` but no `model`."""
-    console = Console(stderr=True, markup=False, emoji=False)
+    console = TerminalConsole(stderr=True, markup=False, emoji=False)
     if not enabled:
         yield lambda event: None
         return
@@ -45,7 +46,7 @@ def show_progress(*, enabled: bool = True) -> Iterator[OnEvent]:
 @contextmanager
 def show_sweep(axes: Sequence[str], *, enabled: bool = True) -> Iterator[OnEvent]:
     """Show the events of a sweep's studies: a live table on a terminal, one line for each change elsewhere."""
-    console = Console(stderr=True)
+    console = TerminalConsole(stderr=True)
     if not enabled:
         yield lambda event: None
     elif console.is_terminal:

@@ -331,7 +331,14 @@ def ask(sql: str, folder: Path | str) -> Answer:
             connection.register(name, view.of(entries) if name in queried else view.empty())
         connection.execute("SET lock_configuration = true")
         try:
-            table = connection.sql(sql).to_arrow_table()
+            relation = connection.sql(sql)
+            table = relation.to_arrow_table()
+            if beyond := [name for name in table.column_names if not _in_python(table[name])]:
+                casts = [
+                    f"CAST({_quoted(n)} AS VARCHAR) AS {_quoted(n)}" if n in beyond else _quoted(n)
+                    for n in table.column_names
+                ]
+                table = relation.project(", ".join(casts)).to_arrow_table()
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise _in_words(error) from None
     return Answer(sql, table, tuple(_said(entries)) if queried - {"runs"} else ())
@@ -343,6 +350,21 @@ def _said(entries: Sequence[RunEntry]) -> Iterator[str]:
         if entry.record.state == "damaged":
             yield f"{entry.record.run}: {entry.record.said}"
         yield from dict.fromkeys(entry.notes)
+
+
+def _in_python(column: pa.ChunkedArray) -> bool:
+    """Whether Python has all values of a column; it has no infinite time, and none after the year 9999."""
+    if pa.types.is_primitive(column.type) and not pa.types.is_temporal(column.type):
+        return True
+    try:
+        column.to_pylist()
+    except (ValueError, OverflowError, ArithmeticError, pa.ArrowException):
+        return False
+    return True
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def schema() -> Answer:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from heedful.execution.terminal import TerminalConsole, echo, visible
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
 from heedful.reports.html import (
@@ -174,7 +175,7 @@ def print_paper_result(result: "Result") -> None:
 
 def print_claims(entries: "Sequence[LedgerEntry]") -> None:
     """Each claim of the ledger with its verdict; below it the measured and the expected value."""
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     for entry in entries:
         verdict = f"[{_CLAIMS[entry.verdict]}]{entry.verdict:<12}[/]"
         console.print(f"[bold]{entry.claim.id:<4}[/bold]{verdict} {escape(entry.claim.sentence)}")
@@ -187,22 +188,22 @@ def print_claims(entries: "Sequence[LedgerEntry]") -> None:
 
 def print_plan(plan: "StudyPlan") -> None:
     """The resolved settings, then the models, as comments: all of it is TOML that `--config` takes."""
-    print(to_toml(plan.config))
-    console, table = Console(highlight=False), _table("model", "steps", "evaluations", "time", "disk")
+    echo(to_toml(plan.config))
+    console, table = TerminalConsole(highlight=False), _table("model", "steps", "evaluations", "time", "disk")
     for model in plan.models:
         steps = f"{model.steps:,}" if model.steps else NONE
         table.add_row(model.name, steps, str(model.evaluations), duration(model.seconds), size(model.disk))
     with console.capture() as drawn:
         console.print(table)
     for line in drawn.get().splitlines():
-        print(f"# {line}".rstrip())
+        echo(f"# {line}".rstrip())
     sizes = ", ".join(f"{plan.data[name]:,} {name}" for name in ("train", "validation", "test"))
-    print(f"# data: {sizes}; vocabulary {plan.data['vocabulary']:,}")
-    print(
+    echo(f"# data: {sizes}; vocabulary {plan.data['vocabulary']:,}")
+    echo(
         f"# estimated from a few steps of each kind: about {duration(plan.seconds)} to train and record, "
         f"{plan.jobs} at a time; {size(plan.disk)} of disk"
     )
-    print("# measuring and the page come on top; nothing was written")
+    echo("# measuring and the page come on top; nothing was written")
 
 
 def print_audit_plan(plan: "AuditPlan") -> None:
@@ -314,8 +315,8 @@ def print_runs(listing: "RunList") -> None:
             run.when[:16].replace("T", " "),
             run.kind,
             Text(run.state, style=_STATES[run.state]),
-            Text(run.run),
-            *([Text(run.what)] if wide else []),
+            Text(visible(run.run)),
+            *([Text(visible(run.what))] if wide else []),
             percent(run.accuracy) if run.accuracy is not None else "",
             percent(run.agreement) if run.agreement is not None else "",
             duration(run.seconds) if run.seconds is not None else "",
@@ -330,14 +331,14 @@ def print_runs(listing: "RunList") -> None:
 
 def print_answer(answer: "Answer") -> None:
     """The rows of an answer, at most `MOST`."""
-    console, table = Console(), _table()
+    console, table = TerminalConsole(), _table()
     rows = answer.table.slice(0, MOST)
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         values = [value for value in column.to_pylist() if value is not None]
         numeric = bool(values) and all(isinstance(value, int | float) for value in values)
-        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
     for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        table.add_row(*(Text(_short(cell(value))) for value in row))
+        table.add_row(*(Text(visible(_short(cell(value)))) for value in row))
     console.print(table)
     rest = f", of which {MOST} are shown; --format csv has all" if answer.table.num_rows > MOST else ""
     count = f"{answer.table.num_rows:,} row{'' if answer.table.num_rows == 1 else 's'}"
@@ -354,7 +355,7 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
         table.add_column(symbol(key.removesuffix(" own")), justify="right", no_wrap=True)
     for study in result.studies:
         cells = [_figure(study, key) for key in keys] if study.state == "finished" else ["failed", *[""] * len(keys)]
-        table.add_row(*(Text(word) for word in study.place), *cells[: len(keys)])
+        table.add_row(*(Text(visible(word)) for word in study.place), *cells[: len(keys)])
     console.print(table)
     for study in result.failed:
         line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
@@ -366,7 +367,7 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
 
 def _console() -> Console:
     """A console that prints words of the data as they are, whatever brackets and colons they have."""
-    return Console(markup=False, emoji=False, highlight=False)
+    return TerminalConsole(markup=False, emoji=False, highlight=False)
 
 
 def _table(*columns: str, title: str | None = None, left: int = 1, no_wrap: bool = True) -> Table:

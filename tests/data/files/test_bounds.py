@@ -123,7 +123,7 @@ def test_the_headers_of_an_archive_are_counted(tmp_path, kind):
     header.type, header.size = kind, 1 << 26
     content = io.BytesIO(header.tobuf(format=tarfile.GNU_FORMAT) + b"a" * header.size + tarfile.TarInfo("x").tobuf())
     (tmp_path / "docs.tar.gz").write_bytes(gzip.compress(content.getvalue()))
-    with pytest.raises(DataError, match="unpack to more than 16,7.*, as no text does"):
+    with pytest.raises(DataError, match=r"unpack to more than 16,7.*, as no text does"):
         read_marked(tmp_path, "val")
 
 

@@ -186,9 +186,7 @@ def refuse_rows(path: Path, rows: int, columns: int, unit: str = "rows") -> None
     if rows > MAX_ROWS:
         raise DataError(f"{path}: more than {MAX_ROWS:,} {unit}, which are not read at once; {_PART}")
     if rows * columns > MAX_CELLS:
-        raise DataError(
-            f"{path}: {columns:,} columns of {rows:,} {unit} or more, which are not read at once; {_PART}"
-        )
+        raise DataError(f"{path}: {columns:,} columns of {rows:,} {unit} or more, which are not read at once; {_PART}")
 
 
 _PART = (

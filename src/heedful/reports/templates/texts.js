@@ -8,7 +8,7 @@ const QUANTITIES = [
 ];
 
 /** Which label β, Δ and the probabilities speak of. */
-const asked = page.texts.label.includes(null) ? "predicted" : "correct";
+const asked = page.texts?.label.includes(null) ? "predicted" : "correct";
 
 let shades = {};
 

@@ -1,0 +1,109 @@
+"""Small files that unpack, decode or parse to very much: read in bounded memory, or refused in words.
+
+Each is opened with the address space limited (`fuzzing.limited`): what takes more fails.
+"""
+
+import gzip
+import io
+import json
+import lzma
+import random
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from heedful import api
+from heedful.data.corpora.entry import read_whole
+from heedful.data.corpora.eraser import read_marked
+from heedful.data.loading import open_data
+from tests.faults.fuzzing import Tally
+
+LONG = 1 << 26
+
+
+def fuzz(rounds: int) -> Tally:
+    """Every bomb as a table, streamed, and as a file of a corpus; then Parquet files of random shapes."""
+    tally = Tally("bombs")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        for what, name, content in (*packed(), *tables(), *drawn(rounds)):
+            path = folder / name
+            path.write_bytes(content)
+            if name == "docs.tar.gz":
+                (folder / "val.jsonl").write_text("{}")
+                tally.attempt(what, lambda: read_marked(folder, "val"), place=name)
+                continue
+            if name.endswith((".tsv.gz", ".tsv.xz")):
+                tally.attempt(f"{what}: as a corpus", lambda path=path: read_whole(path), place=name)
+                if name.endswith(".xz"):
+                    continue
+            tally.attempt(what, lambda path=path: _sizes(path), place=name)
+            tally.attempt(f"{what}: streamed", lambda path=path: _streamed(path), place=name)
+    return tally
+
+
+def _sizes(path: Path) -> int:
+    return len(open_data(path).train)
+
+
+def _streamed(path: Path) -> object:
+    return api.preflight(path, stream=True, jobs=1, permutations=19)
+
+
+def packed() -> Iterator[tuple[str, str, bytes]]:
+    """Compressed files: rows, lines without an end, and the headers of archives."""
+    rows = b"text\tlabel\n" + b"so good\t1\nso bad\t0\n" * (LONG // 19)
+    for name, pack in (("a.tsv.gz", gzip.compress), ("a.tsv.xz", lambda content: lzma.compress(content, preset=0))):
+        yield f"rows in {name}", name, pack(rows)
+        yield f"one line in {name}", name, pack(b"text\tlabel\n" + b"a" * LONG)
+        yield f"blank lines in {name}", name, pack(b"text\tlabel\n" + b"\n" * LONG)
+    for kind in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.REGTYPE):
+        header = tarfile.TarInfo("x")
+        header.type, header.size = kind, LONG
+        content = io.BytesIO()
+        content.write(
+            header.tobuf(format=tarfile.GNU_FORMAT) + b"a" * LONG + tarfile.TarInfo("y").tobuf() + bytes(1024)
+        )
+        yield f"an archive with a header of kind {kind!r}", "docs.tar.gz", gzip.compress(content.getvalue(), 1)
+    members = io.BytesIO()
+    for i in range(40_000):
+        members.write(tarfile.TarInfo(f"{i}").tobuf())
+    yield "an archive of many members", "docs.tar.gz", gzip.compress(members.getvalue() + bytes(1024))
+
+
+def tables() -> Iterator[tuple[str, str, bytes]]:
+    """Tables whose memory has little to do with their length."""
+    yield "CSV of very many columns", "a.csv", ",".join(f"c{i}" for i in range(10**5)).encode()
+    nested = json.dumps({"text": [[]] * 10**5, "label": 1}).encode()
+    yield "JSON of empty lists", "a.jsonl", (nested + b"\n") * 20
+    keys = b"\n".join(json.dumps({f"k{i}-{j}": 0 for j in range(50)}).encode() for i in range(2000))
+    yield "JSON of other keys in every line", "a.jsonl", keys
+    other = b"\n".join(json.dumps({"text": "so good", "label": i % 2, "x": [[]] * 10**4}).encode() for i in range(200))
+    yield "JSON with lists in a column nobody asked for", "a.jsonl", other
+
+
+def drawn(rounds: int) -> Iterator[tuple[str, str, bytes]]:
+    """Parquet files in which a long value is repeated by every encoding."""
+    draw = random.Random("bombs")
+    for _ in range(6 * rounds):
+        length, rows = draw.choice((10, 10**3, 10**5, 10**6, 1 << 25)), draw.choice((50, 3000, 200_000))
+        unique = draw.choice((1, 3)) if length * 3 < 1 << 26 else 1
+        dictionary = pa.array([f"{'ab'[i % 2]} " * (length // 2) for i in range(unique)])
+        column = pa.DictionaryArray.from_arrays(pa.array([i % unique for i in range(rows)], pa.int32()), dictionary)
+        plain = length * rows <= LONG
+        text = column.dictionary_decode() if plain and draw.random() < 0.5 else column
+        options = {"compression": draw.choice(("snappy", "zstd", "gzip", "none"))}
+        if plain and text is not column:
+            options |= draw.choice(
+                ({"use_dictionary": False}, {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}})
+            )
+        columns = {"text": text, "label": pa.array([i % 2 for i in range(rows)])}
+        if draw.random() < 0.3:
+            columns = {"body": text, "text": pa.array(["so good", "so bad"] * rows)[:rows], "label": columns["label"]}
+        written = io.BytesIO()
+        pq.write_table(pa.table(columns), written, **options)
+        yield f"Parquet {length} × {rows}, {unique} values, {options}, {list(columns)}", "a.parquet", written.getvalue()
