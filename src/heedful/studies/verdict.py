@@ -153,7 +153,8 @@ def _advice(gate: Gate, translating: bool) -> str:
     counted = {
         "learnable": "Words do go with labels (preflight: learnable), so train longer (--steps) or use more data.",
         "uninformative": (
-            "No word goes with a label more than by chance (preflight: uninformative): check the labels, or use more data."
+            "No word goes with a label more than by chance (preflight: uninformative): "
+            "check the labels, or use more data."
         ),
         "unclear": "Words hardly go with labels (preflight: unclear): check the labels, or use more data.",
     }
