@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from heedful.data.corpora.entry import CatalogEntry, HubSource, Parts, as_split, distinct, files, read_whole
-from heedful.data.corpus import EMPTY, Split
-from heedful.data.vocabulary import TokenRules
+from heedful.data.corpus import EMPTY, Split, TokenRules
 
 
 def ag_news(root: Path) -> Parts[Split]:

@@ -14,8 +14,7 @@ from heedful.data.corpora.entry import (
     not_empty,
     read_jsonl,
 )
-from heedful.data.corpus import EMPTY, Split
-from heedful.data.vocabulary import TokenRules
+from heedful.data.corpus import EMPTY, Split, TokenRules
 
 
 def newsgroups(*groups: str) -> Callable[[Path], Parts[Split]]:
