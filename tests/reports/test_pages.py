@@ -92,9 +92,10 @@ def test_a_study_that_is_not_finished(own_run):
         write_report(own_run.root)
 
 
-def test_a_page_without_a_manifest(own_run):
+def test_a_result_that_no_manifest_vouches_for_is_not_shown(own_run):
     own_run.manifest_path.unlink()
-    assert "Provenance" in render_study(own_run)
+    with pytest.raises(RunError, match=r"manifest\.json: damaged \(it is gone\); the command that made it"):
+        render_study(own_run)
 
 
 def test_half_a_surrogate_pair_in_a_label(own_run):

@@ -168,6 +168,8 @@ def verified_result(folder: Path, unfinished: str = "the same command finishes i
     if not valid_path(path).exists():
         raise RunError(f"{folder}: not finished (it has no {RESULT}); {unfinished}")
     record = StepRecord(folder / MANIFEST)
+    if not record.is_done():
+        raise damaged_error(record.path, "it is gone")
     if RESULT not in record.files():
         raise damaged_error(path, f"{MANIFEST} does not vouch for it")
     return record.verified(RESULT)
