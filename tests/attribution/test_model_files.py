@@ -103,7 +103,7 @@ def test_tokenisers_that_grow(folder):
         check_tokenizer(folder)
     doubling = {"type": "Replace", "pattern": {"String": "o"}, "content": "oo"}
     change(folder / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [doubling] * 30})
-    with pytest.raises(DataError, match="its replacements can make .* characters of one"):
+    with pytest.raises(DataError, match=r"its replacements can make .* characters of one"):
         check_tokenizer(folder)
 
 

@@ -53,7 +53,7 @@ def fuzz(rounds: int, commands: int = len(COMMANDS)) -> Tally:
                 _try(tally, f"{setting} {command[:2]}", lambda c=command, s=setting: _run(c, folder, s))
         for i in range(rounds):
             others: dict[str, Callable[[], None]] = {
-                "a closed pipe": lambda: _closed_pipe(folder, i),
+                "a closed pipe": lambda i=i: _closed_pipe(folder, i),
                 "a folder that is gone": lambda: _gone(folder),
                 "a name that is not UTF-8": lambda: _not_utf8(folder),
                 "Ctrl-C": lambda i=i: _interrupt(folder, 0.05 + 0.35 * i),
@@ -108,6 +108,7 @@ def _on_a_terminal(main: Callable[[], None], line: list[str]) -> None:
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
         os.close(ours)
+    written = written.removeprefix("\x1b[31m").replace("\x1b[0m\n", "\n")  # an error is red, whatever it says
     bad = sorted({c for c in written if not c.isprintable() and c not in "\n\t"})
     if bad:
         raise AssertionError(f"{bad} reached the terminal: {written[:200]!r}")
@@ -142,7 +143,8 @@ def _run(command: tuple[str, ...], folder: Path, settings: Mapping[str, str]) ->
 def _closed_pipe(folder: Path, number: int) -> None:
     rows = 10 ** (1 + number % 6)
     process = _start(("query", f"SELECT range FROM range({rows})", "--format", "csv"), folder)
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     process.stdout.close()
     said = process.stderr.read()
     _check(process.wait(PATIENCE), said, (0, 1))

@@ -287,3 +287,13 @@ def test_an_output_changed_in_place_is_noticed() -> None:
     p.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         p.sum().backward()
+
+
+@pytest.mark.parametrize("lam", [-1e300, -1.7e308])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sparsegen_of_a_lambda_far_below_zero_is_uniform(lam, dtype):
+    scores = torch.tensor([[1.0, 0.8, 0.1], [3e38, -3e38, 0.0]], dtype=dtype, requires_grad=True)
+    weights = P.sparsegen(scores, lam)
+    assert_close(weights, torch.full_like(weights, 1 / 3))
+    weights[:, 0].sum().backward()
+    assert scores.grad.isfinite().all()
