@@ -12,7 +12,7 @@ from heedful.metrics.translation_quality import alignment_scores, links_from_att
 from heedful.reports.examples import spelling
 from heedful.reports.study_page import study_payload
 from heedful.studies import page_data
-from heedful.studies.page_data import translated_words
+from heedful.studies.page_words import translated_words
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 

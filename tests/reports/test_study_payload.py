@@ -9,7 +9,8 @@ from heedful.metrics.agreement import agreement
 from heedful.reports.html import Arrays, json_for_html
 from heedful.reports.study_page import study_payload
 from heedful.studies import page_data
-from heedful.studies.page_data import attended_words, study_page_data
+from heedful.studies.page_data import study_page_data
+from heedful.studies.page_words import attended_words
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.tracing.store import Trace

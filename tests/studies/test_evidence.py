@@ -8,11 +8,11 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.vocabulary import BOS, EOS
 from heedful.metrics.agreement import agreement, first_maximum, shuffled_agreement
 from heedful.studies.analysis import Recordings
-from heedful.studies.classification import wrong_labels
 from heedful.studies.evidence import is_punctuation, position_kinds, top_positions
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.study import run_study
+from heedful.tracing.recorder import wrong_labels
 
 
 @pytest.fixture

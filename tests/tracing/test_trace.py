@@ -8,7 +8,7 @@ from heedful.config import ModelConfig
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier, nll
-from heedful.studies.classification import probe_snapshot, record
+from heedful.tracing.recorder import probe_snapshot, record
 from heedful.tracing.store import Trace, write_step
 
 

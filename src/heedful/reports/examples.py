@@ -15,7 +15,8 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import Subwords, Tokeniser
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK
 from heedful.reports.html import Arrays
-from heedful.studies.page_data import AttendedWords, ModelView, PairExamples, TextExamples, TranslatedWords, top
+from heedful.studies.page_data import ModelView, PairExamples, TextExamples, top
+from heedful.studies.page_words import AttendedWords, TranslatedWords
 from heedful.studies.run_directory import RunDirectory
 
 ALPHA_LEVELS, SIGNED_LEVELS, ROW_LEVELS = 255, 127, 255

@@ -15,7 +15,8 @@ from heedful.reports.examples import RunWords, embed_views, embed_words, text_fa
 from heedful.reports.html import Arrays, Payload, fill_training_page, interval, percent
 from heedful.reports.study_page import drawn_agreement
 from heedful.storage.serialization import digest
-from heedful.studies.page_data import PageModel, attended_words, text_examples
+from heedful.studies.page_data import PageModel, text_examples
+from heedful.studies.page_words import attended_words
 
 _MODEL = "model"  # the one model of the page
 

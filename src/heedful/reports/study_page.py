@@ -25,15 +25,8 @@ from heedful.reports.html import (
     with_interval,
 )
 from heedful.storage.serialization import digest
-from heedful.studies.page_data import (
-    RECORDED,
-    AttendedWords,
-    PageModel,
-    PairExamples,
-    StudyPageData,
-    TranslatedWords,
-    study_page_data,
-)
+from heedful.studies.page_data import RECORDED, PageModel, PairExamples, StudyPageData, study_page_data
+from heedful.studies.page_words import AttendedWords, TranslatedWords
 from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.verdict import size_of

@@ -1,4 +1,4 @@
-"""A study of text classification: its data, how each of its models is trained, and what is recorded of them."""
+"""A study of text classification: its data and how each of its models is trained."""
 
 from typing import Any
 
@@ -9,22 +9,18 @@ from numpy.typing import NDArray
 from heedful.config import AttentionMode, StudyConfig
 from heedful.data.batching import evaluation_batches
 from heedful.data.corpus import SPLITS, Corpus, require_classes
-from heedful.data.ragged import FloatArray, Ragged
-from heedful.data.vocabulary import EncodedSplit, encode
+from heedful.data.vocabulary import encode
 from heedful.errors import DataError
 from heedful.models.classifier import (
     AttentionClassifier,
     BagOfWordsProxy,
-    lexical_probe,
-    log_odds,
     logistic_probe,
     nll,
     predict,
 )
-from heedful.models.training import evaluation_mode
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.training import ModelTraining, train_proxy, train_recorded
-from heedful.tracing.store import QUANTITIES, WRONG, Snapshot
+from heedful.tracing.recorder import probe_snapshot, record
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
 
@@ -119,71 +115,3 @@ def _record_probe(job: ModelTraining, step: int, word_log_odds: NDArray[np.float
 
 def _classes(run: RunDirectory) -> int:
     return len(run.data_summary()["labels"])
-
-
-def wrong_labels(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
-    """A fixed wrong label for each text, the same for all models of a study; they take turns.
-
-    >>> wrong_labels(np.array([0, 0, 0, 2]), 3)
-    array([1, 2, 1, 1])
-    """
-    turn = np.arange(len(labels)) % (classes - 1)
-    wrong: NDArray[np.int64] = (labels + 1 + turn) % classes
-    return wrong
-
-
-def record(model: AttentionClassifier, split: EncodedSplit, *, max_tokens: int = 2048) -> Snapshot:
-    """α, β and Δ of every text (SPEC §1); the model is left unchanged.
-
-        Δ_l = −∂NLL/∂m_l at m = 1,  m a multiplicative mask on embeddings:  Δ_l = −e_l · ∂NLL/∂e_l
-
-    With more than two labels also β of a wrong label; with two its log-odds are those of the right one, negated.
-    Memory is bounded by `max_tokens`, the padded tokens held at once. Dropout is off while it runs.
-    """
-    device = next(model.parameters()).device
-    names = QUANTITIES if model.classes == 2 else (*QUANTITIES, WRONG)
-    wrong = torch.from_numpy(wrong_labels(split.labels, model.classes)).to(device)
-    rows: dict[str, list[FloatArray]] = {name: [np.empty(0)] * len(split) for name in names}
-    odds, prediction = np.empty(len(split), dtype=np.float32), np.empty(len(split), dtype=np.int32)
-    with evaluation_mode([model]), torch.enable_grad():
-        for batch in evaluation_batches(split, max_tokens=max_tokens, device=device):
-            embedded = model.embedding(batch.tokens).detach().requires_grad_()
-            output = model.from_embeddings(embedded, batch.mask)
-            (gradient,) = torch.autograd.grad(nll(output.logits, batch.labels).sum(), embedded)
-            with torch.no_grad():
-                values = {
-                    "alpha": output.alpha.detach(),
-                    "beta_logit": lexical_probe(model, output.hidden, batch.labels),
-                    "delta": -(embedded * gradient).sum(-1),
-                }
-                if WRONG in rows:
-                    values[WRONG] = lexical_probe(model, output.hidden, wrong[batch.index])
-                odds[batch.index] = log_odds(output.logits, batch.labels).cpu().numpy()
-                prediction[batch.index] = predict(output.logits).cpu().numpy()
-            lengths = batch.lengths.tolist()
-            for name, value in values.items():
-                for i, row, length in zip(batch.index, value.cpu().numpy(), lengths, strict=True):
-                    rows[name][i] = row[:length].copy()
-    return _snapshot(split, {name: Ragged.of(rows[name]) for name in names}, prediction, odds)
-
-
-def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> Snapshot:
-    """A bag-of-words model's probe (β^px, β^log) of every position: the log-odds its word gives the text's label.
-
-    word_log_odds: (V, K). With more than two labels also those of a wrong label.
-    """
-
-    def probe(labels: NDArray[np.int64]) -> Ragged:
-        label = np.repeat(labels, split.lengths)
-        return Ragged(word_log_odds[split.ids.values, label].astype(np.float64), split.ids.offsets)
-
-    quantities, classes = {"beta_logit": probe(split.labels)}, word_log_odds.shape[1]
-    if classes > 2:
-        quantities[WRONG] = probe(wrong_labels(split.labels, classes))
-    return _snapshot(split, quantities)
-
-
-def _snapshot(split: EncodedSplit, quantities: dict[str, Ragged], *predicted: NDArray[Any]) -> Snapshot:
-    n = len(split)
-    example, output = np.arange(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
-    return Snapshot(quantities, example, output, split.labels.astype(np.int32), *predicted)

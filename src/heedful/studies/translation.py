@@ -1,28 +1,23 @@
-"""A study of translation: its data, how each of its models is trained, and what is recorded of them."""
+"""A study of translation: its data and how each of its models is trained."""
 
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from numpy.typing import NDArray
-from torch import Tensor
 
 from heedful.config import AttentionMode, StudyConfig
-from heedful.data.batching import PairBatch, evaluation_batches
+from heedful.data.batching import evaluation_batches
 from heedful.data.corpus import SPLITS
 from heedful.data.parallel import ParallelCorpus, ParallelSplit
-from heedful.data.ragged import FloatArray, Ragged
 from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, fit_tokeniser
 from heedful.errors import DataError
 from heedful.metrics.translation_quality import bleu_gain, corpus_bleu
-from heedful.models.classifier import BagOfWordsProxy, log_odds
+from heedful.models.classifier import BagOfWordsProxy
 from heedful.models.lexicon import Lexicon, ibm_model_1
-from heedful.models.training import evaluation_mode
-from heedful.models.translator import Translator, TranslatorOutput, translate, translator_probe
+from heedful.models.translator import Translator, translate
 from heedful.studies.run_directory import RunDirectory, sample_indices
 from heedful.studies.training import ModelTraining, train_proxy, train_recorded
-from heedful.tracing.store import QUANTITIES, Snapshot
+from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 
 EM_ITERATIONS = 5
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform"}
@@ -150,98 +145,3 @@ def _count_words(job: ModelTraining) -> dict[str, Any]:
     ibm_model_1(train.source, train.outputs, EM_ITERATIONS, source_size=size, target_size=size, on_iteration=see)
     job.folder.save_metrics(metrics)
     return {"best_step": 1}
-
-
-def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 2048) -> Snapshot:
-    """α (the mean over heads), β and Δ of every output word (SPEC §1); the model is left unchanged.
-
-        Δ_{t,l} = −∂NLL_t/∂m_l at m = 1,  m a multiplicative mask on the source's embeddings
-
-    One backward pass for each output position of a batch, none of them through N. Memory is bounded by `max_tokens`,
-    the padded tokens held at once, and by the probe's chunks, not by T·L·V.
-    """
-    device, outputs = next(model.parameters()).device, pairs.outputs
-    n = len(outputs.values)
-    rows: dict[str, list[FloatArray]] = {name: [np.empty(0)] * n for name in QUANTITIES}
-    prediction, odds = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32)
-    with evaluation_mode([model]), torch.enable_grad():
-        for batch in evaluation_batches(pairs, max_tokens=max_tokens, device=device):
-            embedded = model.embedding(batch.source).detach().requires_grad_()
-            output = model.from_embeddings(embedded, batch)
-            delta, log_odds_there, words = _saliency(model, output, embedded, batch)
-            beta = translator_probe(model, output.hidden, output.states, batch.target_out)
-            values = {"alpha": output.alpha.detach().mean(1), "beta_logit": beta, "delta": delta}
-            for name, value in values.items():
-                _scatter(rows[name], value, outputs, batch)
-            for b, i in enumerate(batch.index):
-                place = slice(outputs.offsets[i], outputs.offsets[i + 1])
-                prediction[place] = words[b, : outputs.lengths[i]].cpu().numpy()
-                odds[place] = log_odds_there[b, : outputs.lengths[i]].cpu().numpy()
-    return _snapshot(pairs, {name: Ragged.of(rows[name]) for name in QUANTITIES}, prediction, odds)
-
-
-@torch.no_grad()
-def record_proxy(model: BagOfWordsProxy, pairs: EncodedPairs, *, max_tokens: int = 2048) -> Snapshot:
-    """β^px of every output word and input position (snell2021, Eq. 6): logit σ(W e_{x_l})_{y_t}."""
-    device, outputs = next(model.parameters()).device, pairs.outputs
-    rows: list[FloatArray] = [np.empty(0)] * len(outputs.values)
-    for batch in evaluation_batches(pairs, max_tokens=max_tokens, device=device):
-        B, L = batch.source.shape
-        T = batch.target_out.shape[1]
-        beta = torch.empty(B, T, L, device=device)
-        for b in range(B):
-            log_p = model.output(model.embedding(batch.source[b])).double().log_softmax(-1)
-            beta[b] = _logit(log_p[:, batch.target_out[b]].T).float()
-        _scatter(rows, beta, outputs, batch)
-    return _snapshot(pairs, {"beta_logit": Ragged.of(rows)})
-
-
-def record_lexicon(lexicon: Lexicon, pairs: EncodedPairs) -> Snapshot:
-    """α^IBM, and β^IBM on the log-odds scale (snell2021, Eqs 18–19), of every output word."""
-    targets = pairs.outputs
-    beta, alpha = lexicon.beta(pairs.source, targets), lexicon.alpha(pairs.source, targets)
-    with np.errstate(divide="ignore"):
-        beta_logit = np.clip(np.log(beta.values) - np.log1p(-beta.values), -50.0, 50.0)
-    return _snapshot(pairs, {"alpha": alpha, "beta_logit": Ragged(beta_logit, beta.offsets)})
-
-
-def _saliency(
-    model: Translator, output: TranslatorOutput, embedded: Float[Tensor, "B L E"], batch: PairBatch
-) -> tuple[Float[Tensor, "B T L"], Float[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """Δ, the log-odds of the correct words, and the words predicted.
-
-    NLL_t depends on the source through c_t and s_t alone. Its gradients there come from one backward pass through N
-    for all t together; only the layers below need one backward pass for each t.
-    """
-    reached = [t.detach().requires_grad_() for t in (output.context, output.states)]
-    logits = model.read(*reached)
-    odds = log_odds(logits, batch.target_out)
-    slopes = torch.autograd.grad(torch.nn.functional.softplus(-odds).sum(), reached)
-    T = odds.shape[1]
-    rows = []
-    for t in range(T):
-        here = [torch.zeros_like(slope) for slope in slopes]
-        for empty, slope in zip(here, slopes, strict=True):
-            empty[:, t] = slope[:, t]
-        (gradient,) = torch.autograd.grad((output.context, output.states), embedded, here, retain_graph=t + 1 < T)
-        rows.append(-(embedded.detach() * gradient).sum(-1))
-    return torch.stack(rows, dim=1), odds.detach(), logits.detach().argmax(-1)
-
-
-def _logit(log_p: Float[Tensor, "*rows L"]) -> Float[Tensor, "*rows L"]:
-    """ln p/(1 − p) from ln p."""
-    return log_p - torch.log(-torch.expm1(log_p))
-
-
-def _scatter(rows: list[FloatArray], values: Float[Tensor, "B T L"], outputs: Ragged, batch: PairBatch) -> None:
-    """Put the rows of a batch, without padding, where the split has them."""
-    matrix, lengths = values.cpu().numpy(), batch.source_mask.sum(1).tolist()
-    for b, i in enumerate(batch.index):
-        for t in range(outputs.lengths[i]):
-            rows[outputs.offsets[i] + t] = matrix[b, t, : lengths[b]].copy()
-
-
-def _snapshot(pairs: EncodedPairs, quantities: dict[str, Ragged], *predicted: NDArray[Any]) -> Snapshot:
-    outputs = pairs.outputs
-    output = np.arange(len(outputs.values)) - outputs.offsets[outputs.row_of]
-    return Snapshot(quantities, outputs.row_of.astype(np.int32), output.astype(np.int32), outputs.values, *predicted)

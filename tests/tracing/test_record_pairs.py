@@ -11,7 +11,7 @@ from heedful.data.vocabulary import BOS, EOS
 from heedful.models.classifier import BagOfWordsProxy, log_odds
 from heedful.models.lexicon import count_table
 from heedful.models.translator import Translator
-from heedful.studies.translation import record_lexicon, record_pairs, record_proxy
+from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 from heedful.tracing.store import Trace, write_step
 
 VOCABULARY = 13
