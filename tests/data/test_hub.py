@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from heedful.data.corpora.entries import HubSource
+from heedful.data.corpora.entry import HubSource
 from heedful.data.hub import check_files, download_splits, git_checksum, resolve
 from heedful.errors import DataError, MissingExtraError
 

@@ -2,8 +2,10 @@
 
 import csv
 import difflib
+import importlib
 import importlib.util
 import os
+import pkgutil
 from dataclasses import dataclass, replace
 from lzma import LZMAError
 from pathlib import Path
@@ -11,7 +13,8 @@ from typing import Any, Literal
 from zlib import error as ZlibError
 
 from heedful.config import TaskName
-from heedful.data.corpora.entries import ENTRIES, CatalogEntry, File
+from heedful.data import corpora
+from heedful.data.corpora.entry import CatalogEntry, File
 from heedful.data.corpus import SPLITS, Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.synthetic.tasks import TASKS, Task, generated_pairs, generated_texts
@@ -21,7 +24,11 @@ from heedful.storage.serialization import content
 
 CHECKSUMS = "SHA256SUMS"
 _SIZE = "#size "
-CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(ENTRIES, key=lambda entry: entry.name)}
+_MODULES = [
+    importlib.import_module(found.name) for found in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}.")
+]
+_ENTRIES: list[CatalogEntry] = [entry for module in _MODULES for entry in getattr(module, "ENTRIES", ())]
+CATALOG: dict[str, CatalogEntry] = {entry.name: entry for entry in sorted(_ENTRIES, key=lambda entry: entry.name)}
 # Every name that a command takes: corpora with files, and tasks that are generated.
 NAMES: tuple[str, ...] = (*CATALOG, *TASKS)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
-from heedful.data.corpora.entries import CatalogEntry, HubSource
+from heedful.data.corpora.entry import CatalogEntry, HubSource
 from heedful.errors import DataError, MissingExtraError
 from heedful.storage.atomic_files import quarantine_path, sha256, valid_path
 

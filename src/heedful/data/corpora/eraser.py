@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.corpora.entry import FILM_SENTIMENT, POLARITY, CatalogEntry, Parts, files
+from heedful.data.corpus import Split
 from heedful.data.files.text_files import read_lines, read_text, refuse_bomb, unreadable
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason
@@ -81,6 +83,17 @@ def read_marked(folder: Path, part: str) -> Marked:
     return Marked(texts, labels, spans, ids)
 
 
+def eraser_movies(root: Path) -> Parts[Split]:
+    """The film reviews of ERASER. The validation texts are in the training file too, and are removed from it."""
+    train, validation, test = (read_marked(root / "eraser_movies", part) for part in PARTS)
+    known = set(validation.ids)
+    kept = [i for i, name in enumerate(train.ids) if name not in known]
+    decision = f"train: {len(train) - len(kept):,} texts that are validation texts too dropped"
+    return Parts(
+        _split(train).take(kept), _split(validation), _split(test), (decision,) if len(kept) < len(train) else ()
+    )
+
+
 def _annotations(folder: Path, part: str) -> Path:
     plain = folder / f"{part}.jsonl"
     return plain if plain.is_file() else folder / f"{part}.jsonl.gz"
@@ -124,3 +137,31 @@ def _row(row: Mapping[str, object], documents: Mapping[str, str]) -> tuple[str, 
             if start < end:  # the real files have some that are empty
                 spans.append((start, end))
     return " ".join(words), str(row["classification"]), tuple(sorted(set(spans))), name
+
+
+def _split(marked: Marked) -> Split:
+    return Split(marked.texts, tuple(MOVIES.index(label) for label in marked.labels))
+
+
+_ERASER = files(
+    "eraser_movies",
+    """
+a916048fda96c39d67230bb467b7f793a1a70f5694d121a96b0f4eda956e3b64 3090345 docs.tar.gz
+9977dd20059e3cc1a466d6c2026ed306e8e7b0fae5052169a019723b2a0e007c 489276 train.jsonl.gz
+cb93dd4b3455fd26a20445405cff78005945ba01a36393165a405070aab919f1 45688 val.jsonl.gz
+8e16d917835b61df8b64c962c2c2fc2c3158ba2bf110bf8d2334176912bef031 124524 test.jsonl.gz
+""",
+)
+
+ENTRIES = (
+    CatalogEntry(
+        "eraser-movies",
+        "ERASER film reviews with the words that people marked (Zaidan & Eisner 2008; DeYoung et al. 2020)",
+        FILM_SENTIMENT,
+        POLARITY,
+        "Apache 2.0 (ERASER's code); none stated for the reviews",
+        "https://www.eraserbenchmark.com",
+        _ERASER,
+        eraser_movies,
+    ),
+)

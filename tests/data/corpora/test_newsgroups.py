@@ -1,6 +1,6 @@
 import pytest
 
-from heedful.data.corpora.readers import body
+from heedful.data.corpora.newsgroups import body
 
 HEADER = "From: ann@example.org\nSubject: bats\nLines: 3\n\n"
 
