@@ -5,11 +5,15 @@ import pytest
 import torch
 
 from heedful.attribution.attention_maps import attention_maps, read_attention
-from heedful.attribution.interventions import adversarial_divergence, other_maps, reweighted
+from heedful.attribution.interventions import other_maps, reweighted
 from heedful.errors import DataError
 from heedful.metrics.entropy import jensen_shannon
 from tests.audits import zoo
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
+
+
+def adversarial_divergence(subject, some, **options):
+    return np.array([other.divergence for other in other_maps(subject, some, **options)])
 
 
 def test_another_attention_exists_where_attention_is_ignored_and_not_where_it_decides():

@@ -7,7 +7,6 @@ ranks first are erased, to see whether the prediction needs them (comprehensiven
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -190,11 +189,6 @@ class OtherMap:
     divergence: float
     weights: Numbers
     probability: float
-
-
-def adversarial_divergence(subject: Subject, passages: Sequence[Passage], **options: Any) -> Numbers:
-    """The divergence of each passage's `OtherMap`; options: see `other_maps`."""
-    return np.array([other.divergence for other in other_maps(subject, passages, **options)])
 
 
 def other_maps(

@@ -523,8 +523,14 @@ def _key(measurements: Measurements) -> str:
         {
             "settings": replace(
                 measurements.settings,
-                **{"sample": None, "resamples": 1, "chunk": 1, "examples": 0},
-                **{f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")},
+                sample=None,
+                resamples=1,
+                chunk=1,
+                examples=0,
+                smallest_movement=0.5,
+                smallest_tau=0.5,
+                smallest_excess=0.5,
+                smallest_divergence=0.5,
             ),
             "networks": [fingerprint(subject.network) for subject in (measurements.subject, *random)],
             "labels": measurements.subject.labels,
