@@ -54,9 +54,12 @@ def print_study(result: "StudyResult", report: Path) -> None:
     from heedful.reports.study_page import largest_control, shown_value, size_word
 
     console = _console()
+    translating = any(
+        row.xi_bleu is not None for row in result.agreements
+    )  # ξ by BLEU then takes the place of the size
     table = _table(
         *("agreement", "whose"),
-        *("%", "95 %", "control", "excess", "size", "ξ"),
+        *("%", "95 %", "control", "excess", *(["ξ", "ξ BLEU"] if translating else ["size", "ξ"])),
         title=f"{result.data['name']}: {result.budget}, seeds {', '.join(map(str, result.seeds))}",
         left=2,
     )
@@ -68,8 +71,9 @@ def print_study(result: "StudyResult", report: Path) -> None:
             _interval(shown_value(row)),
             _share_of(largest_control(row)),
             _share_of(row.excess.value),
-            size_word(row, result),
+            *([] if translating else [size_word(row, result)]),
             f"{row.xi.value:.1%}{'' if row.xi_reached else '*'}",
+            *([f"{row.xi_bleu:.1f}"] if row.xi_bleu is not None else []),
         )
     console.print(table)
     console.print("control: the largest of random, matched shuffle and wrong label; excess: the agreement beyond it")

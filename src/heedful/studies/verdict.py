@@ -36,16 +36,16 @@ def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verd
     """Answer the questions of a study, and summarise the answers in one sentence."""
     rows = {(row.name, row.convention): row.evidence for row in agreements if row.evidence is not None}
     translating = ("A(alpha,alpha_ibm)", "own") in rows
-    output, counts = ("next word", "words together with their translations") if translating else (
-        "label", "words together with labels"
-    )  # fmt: skip
+    output, counted = ("next word", "their translations") if translating else ("label", "labels")
 
     def ask(question: str, name: str, convention: Convention) -> Question:
         return exceeds(question, name, convention, rows[name, convention])
 
     attends = ask(f"Does attention look at words that predict the {output} by themselves?", "A(alpha,beta)", "own")
     beforehand = ask("Can that knowledge be learned without attention?", "A(alpha,beta_uf)", "cross")
-    counting = ask(f"Is it the knowledge that counting {counts} gives?", "A(beta_px,beta_uf)", "cross")
+    counting = ask(
+        f"Is it the knowledge that counting words together with {counted} gives?", "A(beta_px,beta_uf)", "cross"
+    )
     salient = ask("Do the words that change the prediction most carry that knowledge?", "A(delta,beta_uf)", "cross")
     stable = ask("Does a model of another seed attend to the same words?", "A(alpha,alpha_hat)", "cross")
     if translating:
@@ -152,7 +152,10 @@ def _advice(gate: Gate, translating: bool) -> str:
         return "Train longer (--steps), use more pairs, or see what word counts can teach with `heedful preflight`."
     counted = {
         "learnable": "Words do go with labels (preflight: learnable), so train longer (--steps) or use more data.",
-        "uninformative": "No word goes with a label more than by chance (preflight: uninformative): check the labels.",
+        "uninformative": (
+            "No word goes with a label more than by chance (preflight: uninformative): "
+            "check the labels, or use more data."
+        ),
         "unclear": "Words hardly go with labels (preflight: unclear): check the labels, or use more data.",
     }
     return counted[gate.preflight or "unclear"]
