@@ -26,8 +26,8 @@ def page(measured: dict[str, Any]) -> str:
             values = measured[half]
             host = values["machine"]
             lines += [importlib.import_module(f"calibration.{half}").rows(values).rstrip(), ""]
-            minutes = values.get("process_seconds", 0) / 60
-            took = f"It took {minutes:.0f} minutes of process time; " if minutes else ""
+            minutes = values.get("seconds", 0) / 60
+            took = f"Its steps took {minutes:.0f} minutes by the clock, summed over processes; " if minutes else ""
             lines += [
                 f"{took}{host['processes']} processes on {host['cores']} cores, {host['system']}, "
                 f"Python {host['python']}.",

@@ -103,7 +103,7 @@ def measure(
         report["noise"] = run(_noise_jobs(NOISE_CHUNK // 5 if short else REPETITIONS))
         report["coverage"] = _coverage(work, jobs, run, on_event, short=short)
         seconds += report["coverage"].pop("seconds")
-    return {**report, "process_seconds": round(seconds)}
+    return {**report, "seconds": round(seconds)}
 
 
 def _identity(job: Job) -> str:
