@@ -26,9 +26,11 @@ def page(measured: dict[str, Any]) -> str:
             values = measured[half]
             host = values["machine"]
             lines += [importlib.import_module(f"calibration.{half}").rows(values).rstrip(), ""]
+            minutes = values.get("seconds", 0) / 60
+            took = f"Its steps took {minutes:.0f} minutes by the clock, summed over processes; " if minutes else ""
             lines += [
-                f"Measured in {values.get('seconds', 0) / 60:.0f} minutes by {host['processes']} processes on "
-                f"{host['cores']} cores ({host['system']}, Python {host['python']}).",
+                f"{took}{host['processes']} processes on {host['cores']} cores, {host['system']}, "
+                f"Python {host['python']}.",
                 "",
             ]
     return "\n".join(lines).rstrip() + "\n"

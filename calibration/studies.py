@@ -71,10 +71,11 @@ def measure(
 
     names: only these corpora, and neither coverage nor noise.
     """
-    started, steps = time.monotonic(), StepCache(work / "steps")
+    steps, seconds = StepCache(work / "steps"), 0.0
 
     def run(waiting: Sequence[Job]) -> list[dict[str, Any]]:
         """The answers of jobs, each computed once."""
+        nonlocal seconds
         keys = [f"{job.name}-{_identity(job)}" for job in waiting]
         missing = [
             replace(job, arguments={**job.arguments, "step": (steps.folder, key)})
@@ -82,7 +83,9 @@ def measure(
             if steps.get(key) is None
         ]
         run_jobs(missing, workers=jobs, on_event=on_event)
-        return [answer for key in keys if (answer := steps.get(key)) is not None]
+        answers = [answer for key in keys if (answer := steps.get(key)) is not None]
+        seconds += sum(answer.pop("seconds") for answer in answers)
+        return answers
 
     sets, chosen = (1 if short else SETS), names or tuple(KNOWN)
     studies = run(
@@ -99,7 +102,8 @@ def measure(
     if not names:
         report["noise"] = run(_noise_jobs(NOISE_CHUNK // 5 if short else REPETITIONS))
         report["coverage"] = _coverage(work, jobs, run, on_event, short=short)
-    return {**report, "seconds": round(time.monotonic() - started)}
+        seconds += report["coverage"].pop("seconds")
+    return {**report, "seconds": round(seconds)}
 
 
 def _identity(job: Job) -> str:
@@ -202,6 +206,7 @@ def _coverage(
     with open_study(config, folder, corpus=polar_words(0, texts), device="cpu", on_progress=on_event) as study:
         specs = [spec for spec in model_specs(config) if spec.kind in ("standard", "uniform")]
         train_all(study.run, specs, jobs=jobs, device="cpu", on_progress=on_event, lock=study.lock)
+        seconds = sum(RunDirectory(folder).model(spec).summary()["seconds"] for spec in specs)
     name, common = "calibration.studies:coverage_job", {"run": str(folder), "texts": texts}
     rng = np.random.default_rng(0)
     order, texts_order = rng.permutation(count), rng.permutation(texts)
@@ -222,6 +227,7 @@ def _coverage(
     )
     population, first, *rest = (answer["groups"] for answer in answers)
     return {
+        "seconds": seconds,
         "seeds": count,
         "texts": texts,
         "population": population[0],
