@@ -219,7 +219,7 @@ _READERS: dict[Kind, _Reader] = {"study": _study, "sweep": _sweep, "audit": _aud
 
 def _progress(root: Path, kind: Kind) -> str:
     """How far a run came that was broken off."""
-    if kind == "followed" and RESULT in Manifest.read(root).files:
+    if kind == "followed" and (root / RESULT).exists() and RESULT in Manifest.read(root).files:
         return f"recorded up to step {FollowedDirectory(root).result().steps[-1].step:,}, and not closed"
     if kind != "study":
         return ""
