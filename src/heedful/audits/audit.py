@@ -49,7 +49,7 @@ from heedful.audits.verdict import judge
 from heedful.config import MEASURES, AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
-from heedful.execution.pool import OnEvent
+from heedful.execution.pool import Event, OnEvent
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
@@ -150,10 +150,10 @@ class _Heartbeat:
 
     def __init__(self, on_progress: OnEvent) -> None:
         self.on_progress, self.passes, self.last = on_progress, 0, time.monotonic()
-        self.event: dict[str, Any] = {}
+        self.event: Event = {}
         self.first = 0  # passages that were done before
 
-    def progress(self, event: Any) -> None:
+    def progress(self, event: Event) -> None:
         """Pass on an event of progress, and remember it; all passages may need as many passes as those so far."""
         if "step" in event:
             step, steps = event["step"], event["steps"]
