@@ -410,7 +410,8 @@ def measured(
     names = [digest([FORMAT, key, text])[:32] for text in texts]
     parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
-    on_progress({"model": "audit", "step": done, "steps": total} | ({"resumed": True} if parts else {}))
+    begun: Event = {"model": "audit", "step": done, "steps": total}
+    on_progress({**begun, "resumed": True} if parts else begun)
     for group in _chunks([i for i in range(len(texts)) if i not in parts], texts, chunk):
         part = measure([pair for i in group for pair in texts[i]])
         for i, own in zip(group, _split(part, [texts[i] for i in group]), strict=True):
