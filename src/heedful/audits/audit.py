@@ -412,22 +412,27 @@ def measured(
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
     begun: Event = {"model": "audit", "step": done, "steps": total}
     on_progress({**begun, "resumed": True} if parts else begun)
-    for group in _chunks([i for i in range(len(texts)) if i not in parts], texts, chunk):
+    for group in _chunks(texts, chunk):
+        missing = [i for i in group if i not in parts]
+        if not missing:
+            continue
+        # The whole chunk, so that an audit that was interrupted rounds as one that was not.
         part = measure([pair for i in group for pair in texts[i]])
-        for i, own in zip(group, _split(part, [texts[i] for i in group]), strict=True):
-            cache.put(names[i], _plain_part(own))
-            parts[i] = own
+        split = dict(zip(group, _split(part, [texts[i] for i in group]), strict=True))
+        for i in missing:
+            cache.put(names[i], _plain_part(split[i]))
+            parts[i] = split[i]
             done += len(texts[i])
         on_progress({"model": "audit", "step": done, "steps": total})
     on_progress({"model": "audit", "done": True})
     return [parts[i] for i in range(len(texts))]
 
 
-def _chunks(missing: Sequence[int], texts: Sequence[Text], most: int) -> Iterator[list[int]]:
-    """Texts that are measured together: the first alone, then as many as `most` passages."""
-    yield from ([i] for i in missing[:1])
+def _chunks(texts: Sequence[Text], most: int) -> Iterator[list[int]]:
+    """The numbers of texts that are measured together: the first alone, then as many as `most` passages."""
+    yield from ([i] for i in range(len(texts))[:1])
     group: list[int] = []
-    for i in missing[1:]:
+    for i in range(1, len(texts)):
         if group and sum(len(texts[j]) for j in (*group, i)) > most:
             yield group
             group = []
