@@ -104,7 +104,7 @@ def test_a_broken_off_audit_goes_on_where_it_was(tmp_path, monkeypatch):
     resumed = run_audit(subject, some, out=tmp_path / "broken", settings=QUICK)
     assert resumed.to_dict() == whole.to_dict()
     assert len(before) == 2
-    assert len(measured) == 1
+    assert len(measured) == 2
     assert (tmp_path / "broken" / "result.json").read_text() == (tmp_path / "whole" / "result.json").read_text()
 
 
@@ -125,7 +125,8 @@ def test_a_damaged_part_is_measured_anew(tmp_path, monkeypatch):
     some, subject = passages(6), pooled()
     settings = replace(QUICK, chunk=2)
     whole = run_audit(subject, some, out=tmp_path, settings=settings)
-    first, second, _ = sorted((tmp_path / "parts").iterdir())
+    first, second, *others = sorted((tmp_path / "parts").iterdir())
+    assert len(others) == 4
     first.write_text(first.read_text()[:100])
     changed = json.loads(second.read_text())
     changed["answer"]["numbers"]["correct"][0] = 0.25
@@ -136,17 +137,17 @@ def test_a_damaged_part_is_measured_anew(tmp_path, monkeypatch):
         Measurements, "measure", lambda self, chunk, **o: (count.append(1), measure(self, chunk, **o))[1]
     )
     assert run_audit(subject, some, out=tmp_path, settings=settings).to_dict() == whole.to_dict()
-    assert len(count) == 2
+    assert 1 <= len(count) <= 2  # their chunks, which may be one
 
 
 def test_another_model_or_setting_has_parts_of_its_own(tmp_path):
     some, settings = passages(3), replace(QUICK, adversary_steps=2)
     run_audit(pooled(), some, out=tmp_path, settings=settings)
     run_audit(pooled(), some, out=tmp_path, settings=replace(settings, resamples=100))
-    assert len(list((tmp_path / "parts").iterdir())) == 1
+    assert len(list((tmp_path / "parts").iterdir())) == 3
     run_audit(pooled(listens=False, seed=1), some, out=tmp_path, settings=settings)
     run_audit(pooled(), some, out=tmp_path, settings=replace(settings, adversary_steps=3))
-    assert len(list((tmp_path / "parts").iterdir())) == 3
+    assert len(list((tmp_path / "parts").iterdir())) == 9
 
 
 def test_chunks_do_not_change_the_numbers(tmp_path):
@@ -234,7 +235,7 @@ def test_a_map_that_does_not_exist_is_an_error(tmp_path):
 def test_progress_counts_passages(tmp_path):
     lines = []
     run_audit(pooled(), passages(7), out=tmp_path, settings=replace(QUICK, adversary_steps=0), on_progress=lines.append)
-    assert [line.get("step") for line in lines] == [0, 5, 7, None]
+    assert [line.get("step") for line in lines] == [0, 1, 6, 7, None]
     assert lines[-1] == {"model": "audit", "done": True}
 
 

@@ -50,7 +50,7 @@ def test_after_the_first_text_there_is_something_to_go_on_from(tmp_path):
     assert asked == [[0], [1, 2, 3]]
     asked.append([])
     measured(tmp_path, texts(5), interrupted, key="k", chunk=3, on_progress=events.append)
-    assert asked[3:] == [[1], [2, 3, 4]]
+    assert asked[3:] == [[1, 2, 3], [4]]
     assert events[0] == {"model": "audit", "step": 1, "steps": 5, "resumed": True}
 
 

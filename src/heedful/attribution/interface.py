@@ -359,7 +359,7 @@ class Subject:
         known = {} if self.memo is None else self.memo
         keys = [(passage.pieces, passage.before, passage.target) for passage in left]
         new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
-        predicted = self.map(
+        predicted: list[float] = self.map(
             list(new.values()), lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
         )
         known.update(zip(new, predicted, strict=True))

@@ -49,7 +49,7 @@ from heedful.audits.verdict import judge
 from heedful.config import MEASURES, AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
-from heedful.execution.pool import OnEvent
+from heedful.execution.pool import Event, OnEvent
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
@@ -150,10 +150,10 @@ class _Heartbeat:
 
     def __init__(self, on_progress: OnEvent) -> None:
         self.on_progress, self.passes, self.last = on_progress, 0, time.monotonic()
-        self.event: dict[str, Any] = {}
+        self.event: Event = {}
         self.first = 0  # passages that were done before
 
-    def progress(self, event: Any) -> None:
+    def progress(self, event: Event) -> None:
         """Pass on an event of progress, and remember it; all passages may need as many passes as those so far."""
         if "step" in event:
             step, steps = event["step"], event["steps"]
@@ -410,23 +410,29 @@ def measured(
     names = [digest([FORMAT, key, text])[:32] for text in texts]
     parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
-    on_progress({"model": "audit", "step": done, "steps": total} | ({"resumed": True} if parts else {}))
-    for group in _chunks([i for i in range(len(texts)) if i not in parts], texts, chunk):
+    begun: Event = {"model": "audit", "step": done, "steps": total}
+    on_progress({**begun, "resumed": True} if parts else begun)
+    for group in _chunks(texts, chunk):
+        missing = [i for i in group if i not in parts]
+        if not missing:
+            continue
+        # The whole chunk, so that an audit that was interrupted rounds as one that was not.
         part = measure([pair for i in group for pair in texts[i]])
-        for i, own in zip(group, _split(part, [texts[i] for i in group]), strict=True):
-            cache.put(names[i], _plain_part(own))
-            parts[i] = own
+        split = dict(zip(group, _split(part, [texts[i] for i in group]), strict=True))
+        for i in missing:
+            cache.put(names[i], _plain_part(split[i]))
+            parts[i] = split[i]
             done += len(texts[i])
         on_progress({"model": "audit", "step": done, "steps": total})
     on_progress({"model": "audit", "done": True})
     return [parts[i] for i in range(len(texts))]
 
 
-def _chunks(missing: Sequence[int], texts: Sequence[Text], most: int) -> Iterator[list[int]]:
-    """Texts that are measured together: the first alone, then as many as `most` passages."""
-    yield from ([i] for i in missing[:1])
+def _chunks(texts: Sequence[Text], most: int) -> Iterator[list[int]]:
+    """The numbers of texts that are measured together: the first alone, then as many as `most` passages."""
+    yield from ([i] for i in range(len(texts))[:1])
     group: list[int] = []
-    for i in missing[1:]:
+    for i in range(1, len(texts)):
         if group and sum(len(texts[j]) for j in (*group, i)) > most:
             yield group
             group = []

@@ -39,6 +39,7 @@ class Event(TypedDict, total=False):
 
     model: what the event is about. stage: what is done now. step, steps, resumed, done: how far it is. notice: what
     people should know. The others up to `batch_loss` are measurements at that step. pid: of the process at work.
+    passes, expected: forward passes of an audit so far, and in all.
     study, place, state, attempt, figures, error: of a study of a sweep and its place on the axes.
     """
 
@@ -56,6 +57,8 @@ class Event(TypedDict, total=False):
     train_bleu: float
     batch_loss: float
     pid: int
+    passes: int
+    expected: int
     study: str
     place: tuple[str, ...]
     state: JobState
