@@ -23,7 +23,7 @@ from heedful.data.corpora.eraser import read_marked
 from heedful.data.loading import open_data
 from tests.faults.fuzzing import Tally
 
-LONG = 1 << 26
+LONG = 1 << 25
 
 
 def fuzz(rounds: int) -> Tally:

@@ -42,6 +42,8 @@ def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     done
     """
     stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed by whoever started the command
+        return
     text = str(message)
     if stream.isatty():
         text = visible(text.replace("\r\n", "\n"))
