@@ -19,7 +19,7 @@ FOLDERS = {
     "storage/": "atomic files, checksums, locks, settings, the manifest and the cache of finished steps",
     "data/": "corpora: reading, splitting, vocabulary, batches",
     "data/files/": "users' CSV, TSV, JSONL, Parquet and text files",
-    "data/corpora/": "the named corpora: their facts, and how each is read",
+    "data/corpora/": "one module per named corpus",
     "data/synthetic/": "generated tasks whose answer is known",
     "metrics/": "agreement, rank correlation, entropy, intervals and tests, on plain arrays",
     "models/": "attention classifiers, translators, the proxy, IBM Model 1, and their training",

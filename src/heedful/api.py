@@ -19,8 +19,8 @@ from heedful.storage.serialization import known
 if TYPE_CHECKING:
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer
@@ -221,16 +221,14 @@ def reproduce(
     results: Path | str = "results",
     work: Path | str = RUNS / "reproduce",
     docs: Path | str | None = None,
-    jobs: int | None = None,
-    device: str = "auto",
-    again: bool = False,
     progress: bool = True,
+    **settings: Any,
 ) -> "list[Result]":
     """Measure tables and figures of a paper, all of them by default, and write the page of its results.
 
     Finished ones are only read. results: the folder of stored results. work: the folder of trained models and of the
-    page. docs: a folder for the paper's Markdown page and its figures. again: measure again, with the models that are
-    already trained.
+    page. docs: a folder for the paper's Markdown page and its figures. settings: `jobs`, models trained at the same
+    time; `device`; `again=True`, measure again with the models that are already trained.
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """
@@ -238,22 +236,16 @@ def reproduce(
     from heedful.papers.reproduction import reproduce as run
     from heedful.reports.pages import write_paper, write_paper_docs
 
+    _check_names("reproduce", settings, run)
+    results, work = Path(results), Path(work)
     with show_progress(enabled=progress) as on_progress:
         made = run(
-            paper,
-            tables or ("all",),
-            budget=budget,
-            results=Path(results),
-            work=Path(work),
-            jobs=jobs,
-            device=device,
-            again=again,
-            on_progress=on_progress,
+            paper, tables or ("all",), budget=budget, results=results, work=work, on_progress=on_progress, **settings
         )
         on_progress({"stage": "writing the report"})
-        write_paper(paper, budget, Path(results), Path(work) / paper / budget / "report.html")
+        write_paper(paper, budget, results, work / paper / budget / "report.html")
         if docs is not None:
-            write_paper_docs(paper, budget, Path(results), Path(docs))
+            write_paper_docs(paper, budget, results, Path(docs))
     return made
 
 

@@ -16,6 +16,7 @@ from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier
+from heedful.papers.claims import judge
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
 from heedful.papers.meister2021 import models
 from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs
@@ -41,7 +42,6 @@ from heedful.papers.meister2021.tables import (
     rank_correlation,
     trend,
 )
-from heedful.papers.published import judge
 from heedful.papers.reproduction import prepare
 from tests.papers.conftest import Reproduced
 

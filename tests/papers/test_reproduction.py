@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import heedful
 from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import Event
@@ -203,3 +204,8 @@ def test_settings_of_every_budget_have_a_digest(key: str):
     for experiment in paper(key).experiments:
         digests = {budget: experiment.digest(budget) for budget in BUDGETS}
         assert all(len(digest) == 64 for digest in digests.values())
+
+
+def test_an_unknown_setting_is_refused(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"^reproduce: unknown setting 'job'; did you mean 'jobs'\?$"):
+        heedful.reproduce("snell2021", "figure4", budget="smoke", results=tmp_path, work=tmp_path, job=2)

@@ -11,9 +11,10 @@ from heedful.data.corpus import EMPTY
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit, Vocabulary
 from heedful.errors import DataError
 from heedful.metrics.association import dominance, even_tokens, token_classes
+from heedful.papers.claims import paper_claims
 from heedful.papers.experiment import Result, result_path
 from heedful.papers.findings import Cell, Finding
-from heedful.papers.published import paper_claims, published_lines
+from heedful.papers.published import published_lines
 from heedful.papers.reproduction import prepare
 from heedful.papers.sunlu2020 import gradient_terms as terms
 from heedful.papers.sunlu2020.config import BUDGETS, KINDS, LARGE, MODERATE, SCALES

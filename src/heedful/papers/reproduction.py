@@ -12,6 +12,7 @@ from typing import Any
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import Event, Job, OnEvent, call, run_jobs
+from heedful.papers.claims import LedgerEntry, judge
 from heedful.papers.experiment import (
     Experiment,
     Needs,
@@ -22,7 +23,6 @@ from heedful.papers.experiment import (
     result_path,
     study_folder,
 )
-from heedful.papers.published import LedgerEntry, judge
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
 from heedful.studies.result import StudyResult

@@ -13,8 +13,8 @@ from heedful.storage.atomic_files import write_text
 from heedful.storage.manifest import KIND_NAMES, RESULT, Manifest, run_kind
 
 if TYPE_CHECKING:
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
     from heedful.papers.reproduction import Paper
 
 

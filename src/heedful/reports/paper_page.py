@@ -22,8 +22,8 @@ from heedful.reports.paper_tables import html_table, legend, markdown_table, mar
 from heedful.storage.atomic_files import without_nan, write_text
 
 if TYPE_CHECKING:  # what runs experiments is slow to import
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
 
 _CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
 _COUNTED = (

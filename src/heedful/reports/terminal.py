@@ -32,8 +32,8 @@ from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.audits.result import AuditResult
+    from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
-    from heedful.papers.published import LedgerEntry
     from heedful.preflights.preflight import Preflight
     from heedful.records.index import RunList
     from heedful.records.query import Answer

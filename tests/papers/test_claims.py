@@ -3,7 +3,7 @@ import math
 import pytest
 
 from heedful.metrics.statistics import Estimate
-from heedful.papers.published import Claim, Condition, LedgerEntry
+from heedful.papers.claims import Claim, Condition, LedgerEntry
 
 
 @pytest.mark.parametrize(
