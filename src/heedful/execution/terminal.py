@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 class TerminalConsole(Console):
     """A console whose own styles reach the terminal, and whose texts are `visible`."""
 
-    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:  # type: ignore[override]
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
         """The segments of what is printed."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
