@@ -1,8 +1,8 @@
 """The calibration of audits in short: one trained model, one network of each architecture, and the page's tables."""
 
 import pytest
-from calibration import audits
 
+from calibration import audits
 from heedful.audits.verdict import QUESTIONS
 from tests.audits import zoo_trained
 

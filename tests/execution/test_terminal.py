@@ -35,7 +35,9 @@ def test_what_is_printed_is_printable(text, monkeypatch):
 
 def test_styles_of_the_console_itself_stay():
     out = Terminal()
-    TerminalConsole(file=out, force_terminal=True, color_system="standard", width=80).print("x\x1b[2J", style="red")
+    TerminalConsole(file=out, force_terminal=True, color_system="standard", width=80, highlight=False).print(
+        "x\x1b[2J", style="red"
+    )
     assert out.getvalue() == "\x1b[31mx\\x1b[2J\x1b[0m\n"
 
 

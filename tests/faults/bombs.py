@@ -23,7 +23,7 @@ from heedful.data.corpora.eraser import read_marked
 from heedful.data.loading import open_data
 from tests.faults.fuzzing import Tally
 
-LONG = 1 << 26
+LONG = 1 << 25
 
 
 def fuzz(rounds: int) -> Tally:
@@ -36,7 +36,7 @@ def fuzz(rounds: int) -> Tally:
             path.write_bytes(content)
             if name == "docs.tar.gz":
                 (folder / "val.jsonl").write_text("{}")
-                tally.attempt(what, lambda: read_marked(folder, "val"), place=name)
+                tally.attempt(what, lambda: read_marked(folder, "val"), place=folder.name)
                 continue
             if name.endswith((".tsv.gz", ".tsv.xz")):
                 tally.attempt(f"{what}: as a corpus", lambda path=path: read_whole(path), place=name)
@@ -57,7 +57,7 @@ def _streamed(path: Path) -> object:
 
 def packed() -> Iterator[tuple[str, str, bytes]]:
     """Compressed files: rows, lines without an end, and the headers of archives."""
-    rows = b"text\tlabel\n" + b"so good\t1\nso bad\t0\n" * (LONG // 19)
+    rows = b"text\tlabel\n" + (b"x" * 1000 + b"\t1\n" + b"y" * 1000 + b"\t0\n") * (LONG // 2006)
     for name, pack in (("a.tsv.gz", gzip.compress), ("a.tsv.xz", lambda content: lzma.compress(content, preset=0))):
         yield f"rows in {name}", name, pack(rows)
         yield f"one line in {name}", name, pack(b"text\tlabel\n" + b"a" * LONG)
@@ -79,7 +79,7 @@ def packed() -> Iterator[tuple[str, str, bytes]]:
 def tables() -> Iterator[tuple[str, str, bytes]]:
     """Tables whose memory has little to do with their length."""
     yield "CSV of very many columns", "a.csv", ",".join(f"c{i}" for i in range(10**5)).encode()
-    nested = json.dumps({"text": [[]] * 10**5, "label": 1}).encode()
+    nested = json.dumps({"text": [[]] * 10**4, "label": 1}).encode()
     yield "JSON of empty lists", "a.jsonl", (nested + b"\n") * 20
     keys = b"\n".join(json.dumps({f"k{i}-{j}": 0 for j in range(50)}).encode() for i in range(2000))
     yield "JSON of other keys in every line", "a.jsonl", keys

@@ -69,7 +69,8 @@ def main() -> None:
         try:
             app()
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it is None where whoever started the command closed it
+                sys.stdout.flush()
     except BrokenPipeError:
         # What is still in the buffer must not fail again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,10 +105,11 @@ def _check_environment() -> None:
         raise ConfigError("the current folder does not exist any more; change to another one") from error
     for argument in sys.argv[1:]:
         try:
-            os.fsencode(argument).decode("utf-8")
+            argument.encode("utf-8")
         except UnicodeError as error:
             raise ConfigError(
-                f"the argument {argument!r} is not UTF-8, so it could not be written into a result; rename the file"
+                f"the argument {argument!r} is not text in this locale, so it could not be written into a result; "
+                "rename the file, or use UTF-8 (PYTHONUTF8=1)"
             ) from error
 
 

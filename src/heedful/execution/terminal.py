@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 class TerminalConsole(Console):
     """A console whose own styles reach the terminal, and whose texts are `visible`."""
 
-    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:  # type: ignore[override]
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
         """The segments of what is printed."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
@@ -42,6 +42,8 @@ def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     done
     """
     stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed by whoever started the command
+        return
     text = str(message)
     if stream.isatty():
         text = visible(text.replace("\r\n", "\n"))

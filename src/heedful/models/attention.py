@@ -241,7 +241,7 @@ def _solve(z: Scores, alpha: float, scale: float) -> Weights:
     The maximum is subtracted first: only differences of scores matter, and the threshold is then near 0.
     """
     top = z.amax(-1, keepdim=True)
-    x = (z - top).double() * scale
+    x = (z.double() - top.double()) * scale  # in single precision a difference could overflow
     if alpha not in (1.5, 2):
         p: Tensor = entmax_bisect(x, alpha, dim=-1)
     else:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +139,9 @@ def _unpacked(path: Path) -> Mapping[str, str]:
     """The texts of an archive, read in memory; links and devices are skipped."""
     documents = {}
     try:
-        with open_bytes(path) as file, tarfile.open(fileobj=_Counted(path, file), mode="r|") as archive:
+        with open_bytes(path) as file:
+            counted: Any = _Counted(path, file)
+            archive = tarfile.open(fileobj=counted, mode="r|")
             for count, member in enumerate(archive, start=1):
                 refuse_rows(path, count, 1, "members")
                 content = archive.extractfile(member) if member.isfile() else None
