@@ -86,7 +86,11 @@ def load(
             raise ConfigError(f"{type(model).__name__} needs its tokeniser; pass it with the model")
         return model, _tokenizer(transformers, tokenizer, trust_remote_code)
     place = _place(model)
-    tensors = check_folder(Path(place)) if Path(place).is_dir() else _check_hub(transformers, place)
+    tensors = None
+    if Path(place).is_dir():
+        tensors = check_folder(Path(place))
+    else:
+        _check_hub(transformers, place)
     with time_limit(place, 0 if tensors is None else tensors.bytes):
         with torch.random.fork_rng(devices=[]), _quietly(transformers):
             loaded = _model(transformers, KINDS[task], place, trust_remote_code, tensors)

@@ -9,7 +9,7 @@ from heedful import html as markup
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
 from heedful.storage.serialization import Stored, frame
-from heedful.studies.result import Question, Verdict
+from heedful.studies.result import Answer
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class AuditQuestion(Question):
+class AuditQuestion:
     """One question about the map shown, and what decided it.
 
     sense: whether the answer speaks for showing the map or against it. statistic: the name of the number that decided,
@@ -28,6 +28,9 @@ class AuditQuestion(Question):
     between the two in standard deviations between texts.
     """
 
+    question: str
+    answer: Answer
+    because: str
     sense: Sense = "open"
     statistic: str = ""
     estimate: Estimate | None = None
@@ -36,12 +39,13 @@ class AuditQuestion(Question):
 
 
 @dataclass(frozen=True)
-class AuditVerdict(Verdict):
+class AuditVerdict:
     """The questions, the grade that follows from their answers, and one sentence that gives the reason.
 
     grade: None in results that were stored before there were grades.
     """
 
+    sentence: str
     questions: tuple[AuditQuestion, ...]
     grade: Grade | None = None
 
