@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heedful.audits.result import AuditVerdict
 from heedful.errors import RunError
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
@@ -28,7 +29,7 @@ class RunSummary:
     """
 
     name: str
-    verdict: Verdict
+    verdict: Verdict | AuditVerdict
     figures: Mapping[str, Estimate]
     facts: Mapping[str, str]
 
@@ -97,7 +98,7 @@ def common(runs: Sequence[RunSummary]) -> dict[str, list[Estimate]]:
     return {name: [first[name], *(one[name] for one in others)] for name in first if all(name in o for o in others)}
 
 
-def questions(runs: Sequence[RunSummary]) -> list[tuple[str, list[Question | None]]]:
+def questions(runs: Sequence[RunSummary]) -> list[tuple[str, list[Question | AuditQuestion | None]]]:
     """Every question of the verdicts with its answer in each run; None where a run does not have it."""
     answers = [{q.question: q for q in run.verdict.questions} for run in runs]
     every = dict.fromkeys(question for one in answers for question in one)

@@ -33,7 +33,7 @@ from heedful.storage.tables import cell
 
 if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.audits.dry_run import AuditPlan
-    from heedful.audits.result import AuditResult
+    from heedful.audits.result import AuditResult, AuditVerdict
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
     from heedful.preflights.preflight import Preflight
@@ -121,17 +121,17 @@ def _print_translation(console: Console, result: "StudyResult") -> None:
         )
 
 
-def _print_verdict(console: Console, verdict: "Verdict", report: Path) -> None:
+def _print_verdict(console: Console, verdict: "Verdict | AuditVerdict", report: Path) -> None:
     """Each question after its answer, the sentence, and the path of the report."""
     answers = Table.grid(padding=(0, 1))
     answers.add_column(min_width=len("unclear"))
     for question in verdict.questions:
-        size = f", {question.size}" if question.answer == "yes" and question.size else ""
-        answers.add_row(f"{question.answer}{size}", question.question)
+        size = getattr(question, "size", None)  # only studies say how much
+        answers.add_row(f"yes, {size}" if size and question.answer == "yes" else question.answer, question.question)
     console.print(Padding(answers, (0, 0, 0, 2), expand=False))
     console.print(verdict.sentence, style="bold", markup=False)
-    if verdict.scope:
-        console.print(verdict.scope)
+    if scope := getattr(verdict, "scope", ""):
+        console.print(scope)
     console.print(f"report: {report}", soft_wrap=True)
 
 
