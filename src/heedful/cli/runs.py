@@ -22,10 +22,6 @@ _HEADINGS = {  # short enough for 80 letters in a line
     "polarity_alone": "alone",
     "suspicious": "?",
 }
-_COLUMNS = (
-    "train, seen: times in training and in validation texts; assoc.: with labels; alone: polarity without a text; "
-    "weight: attention, 1 where uniform; ?: suspicious"
-)
 CLASSES = ("positive", "negative", "neutral", "none")
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to search.")]
@@ -122,7 +118,12 @@ def _print_tokens(table: "pl.DataFrame", total: int, rules: dict[str, str]) -> N
     for row in table.select(columns).iter_rows():
         shown.add_row(*(Text(visible(_cell(value))) for value in row[:-1]), marks.get(row[-1], ""))
     console.print(shown)
-    console.print(f"{len(table):,} of {total:,} words; {_COLUMNS}", highlight=False)
+    alone = "alone: polarity without a text; " if "polarity_alone" in columns else ""
+    console.print(
+        f"{len(table):,} of {total:,} words; train, seen: times in training and in validation texts; assoc.: with "
+        f"labels; {alone}weight: attention, 1 where uniform; ?: suspicious",
+        highlight=False,
+    )
     for name, rule in rules.items():
         if name in table["suspicious"]:
             console.print(f"{marks[name]}  {name}: {rule}", highlight=False)
