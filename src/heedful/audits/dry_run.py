@@ -123,4 +123,4 @@ def _at_length(length: int, seconds: dict[int, float]) -> float:
     power = 1.0
     if last > first:
         power = float(np.clip(math.log(long / short) / math.log(last / first), 1.0, 2.0))
-    return short * (length / first) ** power
+    return float(short * (length / first) ** power)
