@@ -525,19 +525,11 @@ def turns_of_random_models(models: int, passages: int) -> int:
 def _key(measurements: Measurements) -> str:
     """Everything that the measurements of a passage depend on."""
     random, rationales = measurements.random, measurements.rationales or {}
+    irrelevant: dict[str, Any] = {"sample": None, "resamples": 1, "chunk": 1, "examples": 0}
+    irrelevant |= {f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")}
     return digest(
         {
-            "settings": replace(
-                measurements.settings,
-                sample=None,
-                resamples=1,
-                chunk=1,
-                examples=0,
-                smallest_movement=0.5,
-                smallest_tau=0.5,
-                smallest_excess=0.5,
-                smallest_divergence=0.5,
-            ),
+            "settings": replace(measurements.settings, **irrelevant),
             "networks": [fingerprint(subject.network) for subject in (measurements.subject, *random)],
             "labels": measurements.subject.labels,
             "rationales": {text: np.asarray(marked, dtype=bool).tolist() for text, marked in rationales.items()},

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.audits.result import AuditVerdict
+from heedful.audits.result import AuditQuestion, AuditVerdict
 from heedful.errors import RunError
 from heedful.html import symbol
 from heedful.metrics.statistics import Estimate
