@@ -135,13 +135,15 @@ class _Counted:
         return content
 
 
+def _archive(file: Any) -> tarfile.TarFile:
+    return tarfile.open(fileobj=file, mode="r|")
+
+
 def _unpacked(path: Path) -> Mapping[str, str]:
     """The texts of an archive, read in memory; links and devices are skipped."""
     documents = {}
     try:
-        with open_bytes(path) as file:
-            counted: Any = _Counted(path, file)
-            archive = tarfile.open(fileobj=counted, mode="r|")
+        with open_bytes(path) as file, _archive(_Counted(path, file)) as archive:
             for count, member in enumerate(archive, start=1):
                 refuse_rows(path, count, 1, "members")
                 content = archive.extractfile(member) if member.isfile() else None
