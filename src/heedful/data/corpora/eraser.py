@@ -135,8 +135,8 @@ class _Counted:
         return content
 
 
-def _archive(counted: Any) -> tarfile.TarFile:
-    return tarfile.open(fileobj=counted, mode="r|")
+def _archive(file: Any) -> tarfile.TarFile:
+    return tarfile.open(fileobj=file, mode="r|")
 
 
 def _unpacked(path: Path) -> Mapping[str, str]:
