@@ -121,7 +121,7 @@ def fails_to_form(question: str, frozen: Evidence, normal: Evidence) -> Question
         f"A(alpha,alpha_fr) {with_interval(value)} (cross) against {frozen.expected:.0%} expected from controls; "
         f"excess {with_interval(excess)}; A(alpha,alpha_hat) of two normal models {with_interval(usual)}"
     )
-    return Question(question, answer, numbers, size_of(excess.value))
+    return Question(question, answer, numbers)  # no size: the answer is about what is missing
 
 
 def _closed(gate: Gate, translating: bool) -> tuple[Status, str, str] | None:
