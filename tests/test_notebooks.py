@@ -7,7 +7,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PROMISES = {
     "study-your-csv": ("sentiment", "A(alpha,beta)"),
-    "audit-your-model": ("A reader of the heat-map may be told", "Does attention move the prediction?"),
+    "audit-your-model": ("Show it with a caveat", "Does the attention shown move the prediction?"),
     "watch-attention-being-learned": ("matched shuffle", "at random"),
 }
 

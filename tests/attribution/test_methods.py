@@ -295,7 +295,7 @@ def test_what_cannot_be_explained():
     subject = Bag().subject()
     wrong = SimpleNamespace(attention=(torch.ones(1, 1, 1, 4),), probabilities=torch.ones(1))
     with pytest.raises(DataError, match=r"probabilities of shape \(1,\); they must be \(1, labels\)"):
-        unwrap(Subject._check)(subject, wrong, subject._batch(texts([4])))
+        unwrap(Subject._check)(subject, wrong, subject._batch(texts([4])), finite=True)
 
 
 def test_a_gradient_that_is_no_number_is_named_by_its_row():

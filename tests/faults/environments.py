@@ -146,7 +146,8 @@ def _closed_pipe(folder: Path, number: int) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    said = process.stderr.read()
+    with process.stderr:
+        said = process.stderr.read()
     _check(process.wait(PATIENCE), said, (0, 1))
 
 

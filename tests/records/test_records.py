@@ -258,7 +258,7 @@ def _furnish_sweeps(root):
 
 
 STATES = {
-    "audits/whole": ("audit", "finished", "A reader of the heat-map may be told"),
+    "audits/whole": ("audit", "finished", "Show it with a caveat"),
     "audits/unsure": ("audit", "damaged", "unsure/manifest.json: damaged (its checksum is another)"),
     "audits/spoilt": ("unknown", "damaged", "spoilt/manifest.json: damaged (not JSON"),
     "audits/broken-off": ("audit", "broken off", ""),

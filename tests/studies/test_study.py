@@ -138,8 +138,8 @@ def test_a_training_that_diverges_says_so(tmp_path):
         run_study(with_overrides(config, train=train), tmp_path / "run", corpus=tiny_corpus(), jobs=1)
 
 
-def test_too_few_validation_texts(tmp_path):
-    with pytest.raises(DataError, match="1 validation texts"):
+def test_a_label_without_a_validation_text(tmp_path):
+    with pytest.raises(DataError, match=r"label 'yes' has no validation text .*no 20 / 1, yes 20 / 0"):
         run_study(study_preset("tiny", "smoke"), tmp_path / "run", corpus=tiny_corpus(1))
 
 

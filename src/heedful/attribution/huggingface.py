@@ -354,8 +354,18 @@ def _classifier(model: Any, reader: TokenReader, query: Query | None) -> Hugging
 
 
 def _query(network: HuggingFaceClassifier, samples: Sequence[Tensor]) -> Query:
-    """The positions whose final states the head reads: where the gradient of the logits by them is not 0."""
+    """The positions whose final states the head reads: where the gradient of the logits by them is not 0.
+
+    A saturated head has no gradient; the same architecture with new random parameters reads the same positions.
+    """
     shares = [_read_by_head(network, embedded)[0] for embedded in samples]
+    if any(not bool((share > 0).any()) for share in shares) and (fresh := network.randomised(0)) is not None:
+        shares = [_read_by_head(fresh, embedded / embedded.std().clamp(min=1))[0] for embedded in samples]
+    if any(not bool((share > 0).any()) for share in shares):
+        raise DataError(
+            f"{name_of(network.model)}: it cannot be found out which positions its head reads; name them with --query "
+            "(first, last or mean)"
+        )
     read = [share > UNREAD * share.max() for share in shares]
     if all(bool(r[0]) and int(r.sum()) == 1 for r in read):
         return "first"
@@ -381,11 +391,6 @@ def _read_by_head(network: HuggingFaceClassifier, embedded: Embedded) -> Float[T
         found = torch.autograd.grad(logit.sum(), places, allow_unused=True, retain_graph=True) if places else ()
         norms = [gradient.norm(dim=-1) for gradient in found if gradient is not None]
         total = total + (torch.stack(norms).amax(0).to(total) if norms else 0)
-    if not bool((total > 0).any()):
-        raise DataError(
-            f"{name_of(model)}: it cannot be found out which positions its head reads; name them with --query "
-            "(first, last or mean)"
-        )
     return total.detach()
 
 

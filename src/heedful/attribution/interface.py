@@ -522,7 +522,7 @@ def within(limit: int) -> Callable[[int], int]:
     >>> within(100)(30), within(100)(200)
     (3, 1)
     """
-    return lambda length: max(1, limit // length)
+    return lambda length: max(1, limit // max(1, length))
 
 
 def target_probability(probabilities: Float[Tensor, "B K"], batch: PassageBatch) -> Float[Tensor, " B"]:

@@ -148,12 +148,12 @@ def check_built(place: str, built_bytes: int, tensors: Tensors) -> None:
 
     >>> check_built("folder", 1 << 40, Tensors(200, 30522, 10**8))
     Traceback (most recent call last):
-    heedful.errors.DataError: folder: built from its config, the model takes 1,100 GB, but its weights have 0.1 GB; ...
+    heedful.errors.DataError: folder: built from its config, the model takes 1,099.5 GB, but its weights ...
     """
     if built_bytes > 8 * tensors.bytes + (1 << 30):
         raise DataError(
-            f"{place}: built from its config, the model takes {built_bytes / 1e9:,.3g} GB, but its weights have "
-            f"{tensors.bytes / 1e9:,.3g} GB; {_AGAIN}"
+            f"{place}: built from its config, the model takes {built_bytes / 1e9:,.1f} GB, but its weights have "
+            f"{tensors.bytes / 1e9:,.1f} GB; {_AGAIN}"
         )
 
 
