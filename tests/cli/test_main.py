@@ -263,3 +263,15 @@ def test_reproduce_mistakes(command, arguments, words):
     assert code == 2
     assert words in err
     assert "Traceback" not in err
+
+
+def test_an_interrupt_inside_an_exec_still_ends_with_its_exit_code(tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\nimport heedful.cli.main as cli\nimport heedful.__main__ as command\n"
+        "def run():\n    try:\n        exec('raise KeyboardInterrupt')\n"
+        "    except KeyboardInterrupt:\n        sys.exit(130)\n"
+        "cli.main = run\ncommand.main()\n",
+        encoding="utf-8",
+    )
+    ended = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, check=False)
+    assert ended.returncode == 130
