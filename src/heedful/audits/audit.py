@@ -43,7 +43,7 @@ from heedful.audits.human_labels import (
     plausibility,
     rationale_of,
 )
-from heedful.audits.result import AuditExample, AuditResult, AuditVerdict, LabelCount, Score, Weights
+from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
 from heedful.audits.scores import RANDOM_MODEL, Importances, ScoreTable, chance, contrasts, importances, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import MEASURES, AuditSettings
@@ -60,7 +60,6 @@ FORMAT = 6  # of the cached parts
 RANDOM_TEXTS = 16  # a random model reads at least so many texts, if there are as many
 LONG = 512  # words of a text that is announced before it is measured
 BEAT = 1.0  # seconds between two events of progress within a chunk
-MEASURE_OF = ("changes", "tau", "random", "erasure", "adversary", "tau")  # what answers each question of the verdict
 
 
 def run_audit(
@@ -588,32 +587,18 @@ def _result(
         rationale_percent=measurements.percent,
         scores=all_scores,
         contrasts=differences,
-        verdict=_with_reasons(
-            judge(
-                all_scores,
-                differences,
-                headline=headline,
-                layers=network.layers,
-                random_agreement=chance_agreement,
-                settings=measurements.settings,
-                accuracy=accuracy,
-                labels=labels,
-            ),
-            measurements.settings,
+        verdict=judge(
+            all_scores,
+            differences,
+            headline=headline,
+            layers=network.layers,
+            random_agreement=chance_agreement,
+            settings=measurements.settings,
+            accuracy=accuracy,
+            labels=labels,
         ),
         examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
     )
-
-
-def _with_reasons(verdict: AuditVerdict, settings: AuditSettings) -> AuditVerdict:
-    """The verdict; a question whose measure was skipped says so."""
-    questions = tuple(
-        replace(question, because=f"not asked: the measure {measure!r} was skipped (--only or --skip)")
-        if measure not in settings.measures and question.answer == "unclear" and question.estimate is None
-        else question
-        for question, measure in zip(verdict.questions, MEASURE_OF, strict=True)
-    )
-    return replace(verdict, questions=questions)
 
 
 def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[MeasuredPart]) -> tuple[LabelCount, ...]:

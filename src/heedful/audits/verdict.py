@@ -29,6 +29,7 @@ QUESTIONS = (
     "Could another attention give the same prediction?",
     "Does it agree with importance in every layer?",
 )
+MEASURE_OF = ("changes", "tau", "random", "erasure", "adversary", "tau")  # what answers each question
 PREFIX: dict[Grade, str] = {
     "show": "Show it",
     "show with a caveat": "Show it with a caveat",
@@ -58,9 +59,11 @@ def judge(
     """
     evidence = _Evidence(scores, contrasts, headline, layers, random_agreement, settings or AuditSettings())
     agrees = _agrees(evidence)
-    questions = (
+    asked = (
         _moves(evidence), agrees, _trained(evidence), _needs(evidence), _another(evidence), _layers(evidence, agrees)
     )  # fmt: skip
+    measured = evidence.settings.measures
+    questions = tuple(_skipped(*pair, measured) for pair in zip(asked, MEASURE_OF, strict=True))
     grade, reason = _graded(questions, _majority(accuracy, labels))
     known = accuracy is not None and accuracy.n >= FEWEST and _one_of_several(labels)
     note = "" if known else f"; {NO_LABELS}"
@@ -248,6 +251,13 @@ def _layers(evidence: _Evidence, shown: AuditQuestion) -> AuditQuestion:
         f"{name} {answers[name]}: τ {_shown(statistics[0].estimate)}" for name, statistics in every.items()
     )
     return _decided(5, deciding, answer, [taus])
+
+
+def _skipped(question: AuditQuestion, measure: str, measures: Sequence[str]) -> AuditQuestion:
+    """The question; if its measure was skipped, that is why it was not asked."""
+    if measure in measures or question.estimate is not None:
+        return question
+    return replace(question, because=f"not asked: the measure {measure!r} was skipped (--only or --skip)")
 
 
 def _not_asked(number: int, reason: str) -> AuditQuestion:
