@@ -26,8 +26,9 @@ def page(measured: dict[str, Any]) -> str:
             values = measured[half]
             host = values["machine"]
             lines += [importlib.import_module(f"calibration.{half}").rows(values).rstrip(), ""]
-            minutes = values.get("seconds", 0) / 60
+            minutes, cpu = values.get("seconds", 0) / 60, values.get("cpu_seconds", 0) / 60
             took = f"Its steps took {minutes:.0f} minutes by the clock, summed over processes; " if minutes else ""
+            took = f"Its steps took {cpu:.0f} minutes of CPU time, summed over processes; " if cpu else took
             lines += [
                 f"{took}{host['processes']} processes on {host['cores']} cores, {host['system']}, "
                 f"Python {host['python']}.",

@@ -8,6 +8,7 @@ Three measurements, each made of steps that are cached, so that an interrupted c
 3. Attention and probes that have nothing to do with each other go through the analysis of a study thousands of times.
 """
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,12 +37,12 @@ from heedful.studies.study import open_study, run_study
 from heedful.studies.training import train_all, train_model
 from heedful.studies.verdict import answer_from
 
-SETS, SEEDS = 2, 5  # studies of each corpus, and seeds of each study
+SETS, SEEDS = 10, 5  # studies of each corpus, and seeds of each study
 COVERAGE_SEEDS, COVERAGE_TEXTS, GROUP_TEXTS = 40, 1600, 200
 RESAMPLED, CHUNK = 100, 20  # groups drawn at random, and how many one job measures
 REPETITIONS, NOISE_CHUNK = 1000, 125
 NOISE_TEXTS, NOISE_STEPS = 60, 10
-MEASURED = (("A(alpha,beta)", "own"), ("A(alpha,beta_uf)", "own"), ("A(alpha,beta_uf)", "cross"))
+MEASURED = (("A(alpha,beta)", "own"), ("A(alpha,beta)", "cross"), ("A(alpha,beta_uf)", "cross"))
 NOISES = ("unrelated", "strength")
 
 _TRAIN = {"steps": 150, "learning_rate": 0.01, "evaluate_at": (0, 10, 25, 50, 100, 150)}
@@ -103,7 +104,7 @@ def measure(
         report["noise"] = run(_noise_jobs(NOISE_CHUNK // 5 if short else REPETITIONS))
         report["coverage"] = _coverage(work, jobs, run, on_event, short=short)
         seconds += report["coverage"].pop("seconds")
-    return {**report, "seconds": round(seconds)}
+    return {**report, "cpu_seconds": round(seconds)}
 
 
 def _identity(job: Job) -> str:
@@ -114,12 +115,12 @@ def _identity(job: Job) -> str:
 
 
 def cached(function: Callable[..., dict[str, Any]]) -> Callable[..., None]:
-    """A job that stores its answer, with the seconds it took, under a key of a `StepCache`."""
+    """A job that stores its answer, with its seconds of CPU time, under a key of a `StepCache`."""
 
     def job(*, step: tuple[Path, str], report: OnEvent, **arguments: Any) -> None:
-        started = time.monotonic()
+        started = time.process_time()
         answer = function(**arguments, report=report)
-        StepCache(step[0]).put(step[1], {**answer, "seconds": round(time.monotonic() - started, 1)})
+        StepCache(step[0]).put(step[1], {**answer, "seconds": round(time.process_time() - started, 1)})
 
     return job
 
@@ -205,8 +206,11 @@ def _coverage(
     config, folder = settings("polar-words", range(count)), work / f"coverage-{count}-{texts}"
     with open_study(config, folder, corpus=polar_words(0, texts), device="cpu", on_progress=on_event) as study:
         specs = [spec for spec in model_specs(config) if spec.kind in ("standard", "uniform")]
+        started = _seconds_of_workers()
         train_all(study.run, specs, jobs=jobs, device="cpu", on_progress=on_event, lock=study.lock)
-        seconds = sum(RunDirectory(folder).model(spec).summary()["seconds"] for spec in specs)
+        steps, key = StepCache(work / "steps"), f"{folder.name}-training"
+        seconds = (steps.get(key) or {"seconds": 0.0})["seconds"] + _seconds_of_workers() - started
+        steps.put(key, {"seconds": seconds})
     name, common = "calibration.studies:coverage_job", {"run": str(folder), "texts": texts}
     rng = np.random.default_rng(0)
     order, texts_order = rng.permutation(count), rng.permutation(texts)
@@ -234,6 +238,12 @@ def _coverage(
         "disjoint": first,
         "resampled": [group for part in rest for group in part],
     }
+
+
+def _seconds_of_workers() -> float:
+    """CPU time of all worker processes that have ended."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def _part(order: np.ndarray[Any, Any], k: int, parts: int) -> list[int]:
@@ -361,7 +371,9 @@ def rows(values: dict[str, Any]) -> str:
         f"Texts: {sizes['train']:,} for training, {sizes['validation']:,} for validation; a BiLSTM of "
         f"{sizes['hidden']} per direction with embeddings of {sizes['embedding']}, {sizes['steps']} steps. Pairs: "
         f"{sizes['pairs']:,} and {sizes['pairs_validation']:,}; width {sizes['pairs_hidden']}, "
-        f"{sizes['pairs_steps']} steps. What each corpus must be answered, and why, is in `calibration/corpora.py`.",
+        f"{sizes['pairs_steps']} steps. What each corpus must be answered, and why, is in `calibration/corpora.py`. "
+        "The translations are generated: their lexicon is known, and small models learn it in these few steps, in which "
+        "those of a real corpus such as `toy-de-en` stay behind the gate.",
         "",
         "| corpus | truth | model learned | accuracy, baseline | right | open | wrong | false praise |",
         "|---|---|---|--:|--:|--:|--:|--:|",

@@ -133,6 +133,8 @@ def test_a_label_without_training_or_validation_texts_is_refused():
     labels = tuple("abcdefghijklmno")
     both = _numbered([*range(15), *range(15)])
     require_classes("fine.csv", labels, both, both)
+    with pytest.raises(DataError, match=r"^single.csv: 1 labels; a study needs two or more"):
+        require_classes("single.csv", ("a",), _numbered([0, 0]), _numbered([0]))
     with pytest.raises(DataError, match=r"label 'o' has no training text \(.*rarest labels.*o 0 / 2\); give more"):
         require_classes("rare.csv", labels, _numbered(range(14)), both)
     with pytest.raises(DataError, match=r"^rare.csv: 14 labels, 'b' first, have no validation text"):

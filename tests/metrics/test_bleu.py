@@ -23,3 +23,10 @@ def test_gain_is_zero_for_a_model_that_ignores_its_source():
     seeing = bleu_gain(references, references)
     assert (seeing.bleu, seeing.gain > 30) == (pytest.approx(100), True)
     assert bleu_gain(references, references) == seeing  # the same seed
+
+
+def test_sentences_of_fewer_than_four_words_are_counted_as_corpus_bleu_counts_them_and_warn_of_nothing(caplog):
+    translations = ["a dog", "two men run in the sun", "rain", "a cat sleeps", ""]
+    references = ["a dog", "two men walk in the sun", "snow", "the cat sleeps", "nothing"]
+    assert bleu_gain(translations, references).bleu == pytest.approx(corpus_bleu(translations, references).score)
+    assert not caplog.records

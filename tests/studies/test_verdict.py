@@ -74,6 +74,22 @@ def test_sizes_and_answers_come_from_the_excess():
     assert "does not follow" in little.sentence
 
 
+def test_the_sentence_reads_cross_and_gives_the_value_within_one_model():
+    table = [
+        row("A(alpha,beta)", "own", value=0.3, expected=0.2)
+        if (r.name, r.convention) == ("A(alpha,beta)", "own")
+        else r
+        for r in rows(alpha__beta={"value": 0.12, "expected": 0.127})
+    ]
+    verdict = judge(table, gate(), 2)
+    assert (verdict.questions[0].answer, verdict.questions[0].size) == ("no", "hardly")
+    assert "does not follow words that predict the label by themselves (12% of texts, 13% expected" in verdict.sentence
+    assert "A(alpha,beta) 12% [10%, 14%] (cross)" in verdict.questions[0].because
+    assert verdict.questions[0].because.endswith(
+        "within one model 30% [28%, 32%] (own) with an excess of 10% [8%, 12%]"
+    )
+
+
 def test_as_often_with_the_wrong_label_is_a_no():
     verdict = judge(rows(alpha__beta={"value": 0.36, "expected": 0.36}), gate(), 5)
     assert verdict.questions[0].answer == "no"

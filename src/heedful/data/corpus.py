@@ -209,13 +209,15 @@ def _keep_classes(
 
 
 def require_classes(name: str, labels: Sequence[str], train: Split, validation: Split) -> None:
-    """Refuse a corpus that has a label without a training text or without a validation text.
+    """Refuse a corpus of fewer than two labels, or that has a label without a training or a validation text.
 
     >>> require_classes("mail.csv", ("ham", "spam"), Split(("a", "b", "c"), (0, 0, 1)), Split(("d",), (0,)))
     Traceback (most recent call last):
     heedful.errors.DataError: mail.csv: label 'spam' has no validation text (texts for training / validation: ham \
 2 / 1, spam 1 / 0); ...
     """
+    if len(labels) < 2:
+        raise DataError(f"{name}: {len(labels)} labels; a study needs two or more")
     counts = [np.bincount(split.labels, minlength=len(labels)) for split in (train, validation)]
     for kind, count in zip(("training", "validation"), counts, strict=True):
         if count.min() > 0:

@@ -68,7 +68,7 @@ def bleu_gain(hypotheses: Sequence[str], references: Sequence[str], *, resamples
 
     if len(hypotheses) != len(references) or not hypotheses:
         raise DataError(f"{len(hypotheses)} translations for {len(references)} references")
-    metric, n = BLEU(effective_order=False), len(references)
+    metric, n = BLEU(effective_order=True), len(references)  # of a sentence's score only its counts are used
     moved = [*references[1:], references[0]]
 
     def counts(against: Sequence[str]) -> NDArray[np.float64]:

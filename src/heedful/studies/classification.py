@@ -10,7 +10,6 @@ from heedful.config import AttentionMode, StudyConfig
 from heedful.data.batching import evaluation_batches
 from heedful.data.corpus import SPLITS, Corpus, require_classes
 from heedful.data.vocabulary import encode
-from heedful.errors import DataError
 from heedful.models.classifier import (
     AttentionClassifier,
     BagOfWordsProxy,
@@ -37,8 +36,6 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
         max_train=config.max_train,
         max_validation=config.max_validation,
     )
-    if len(encoded.validation) < 2:
-        raise DataError(f"{corpus.name}: {len(encoded.validation)} validation texts; a study needs two or more")
     splits = {name: getattr(encoded, name) for name in SPLITS}
     run.save_splits(splits, config.train_sample)
     encoded.vocabulary.save(run.data_path("vocabulary.json"))

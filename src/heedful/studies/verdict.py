@@ -6,11 +6,15 @@
    *yes* if the interval lies above 0 and the excess is 0.05 or more, *no* if the interval lies below 0.05.
 4. The size in words: *strongly* from 0.20 on, *partly* from 0.05 on, *hardly* below.
 
+All of them are read from *cross*, between models of different seeds. Under *own* attention and probe share one encoder,
+and a model and its twin share initialisation and batch order.
+
 With fewer than five seeds intervals are over texts, and the verdict speaks of these models alone.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heedful.metrics.statistics import Estimate
 from heedful.studies.evidence import MIN_BLEU, MIN_TEXTS
@@ -41,7 +45,9 @@ def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verd
     def ask(question: str, name: str, convention: Convention) -> Question:
         return exceeds(question, name, convention, rows[name, convention])
 
-    attends = ask(f"Does attention look at words that predict the {output} by themselves?", "A(alpha,beta)", "own")
+    attends = ask(f"Does attention look at words that predict the {output} by themselves?", "A(alpha,beta)", "cross")
+    within = rows["A(alpha,beta)", "own"]
+    attends = replace(attends, because=f"{attends.because}; {_within_one_model(within)}")
     beforehand = ask("Can that knowledge be learned without attention?", "A(alpha,beta_uf)", "cross")
     counting = ask(
         f"Is it the knowledge that counting words together with {counted} gives?", "A(beta_px,beta_uf)", "cross"
@@ -56,7 +62,7 @@ def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verd
     questions = (attends, beforehand, counting, salient, stable, last)
     closed = _closed(gate, translating)
     if closed is None:
-        sentence = _sentence(rows["A(alpha,beta)", "own"], questions, output, translating)
+        sentence = _sentence(rows["A(alpha,beta)", "cross"], questions, output, translating)
         scope = _scope(seeds, "sentences" if translating else "texts")
         return Verdict(sentence, questions, "answered", scope, gate)
     status, sentence, reason = closed
@@ -98,6 +104,12 @@ def exceeds(question: str, name: str, convention: Convention, seen: Evidence) ->
     if seen.words_only:
         numbers += "; attention on <bos>, <eos> or punctuation does not count"
     return Question(question, answer_from(seen.decisive_excess), numbers, size)
+
+
+def _within_one_model(seen: Evidence) -> str:
+    """What the same agreement is within one model, which has no say in the answer."""
+    value, excess = with_interval(seen.decisive_value), with_interval(seen.decisive_excess)
+    return f"within one model {value} (own) with an excess of {excess}"
 
 
 def controls(seen: Evidence) -> str:
