@@ -372,7 +372,7 @@ def rows(values: dict[str, Any]) -> str:
         f"{sizes['hidden']} per direction with embeddings of {sizes['embedding']}, {sizes['steps']} steps. Pairs: "
         f"{sizes['pairs']:,} and {sizes['pairs_validation']:,}; width {sizes['pairs_hidden']}, "
         f"{sizes['pairs_steps']} steps. What each corpus must be answered, and why, is in `calibration/corpora.py`. "
-        "The translations are generated: their lexicon is known, and small models learn it in these few steps, in which "
+        "The translations are generated: their lexicon is known, and small models learn it in these few steps, while "
         "those of a real corpus such as `toy-de-en` stay behind the gate.",
         "",
         "| corpus | truth | model learned | accuracy, baseline | right | open | wrong | false praise |",
