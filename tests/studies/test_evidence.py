@@ -94,7 +94,10 @@ def texts(n, classes, telling):
     rng = np.random.default_rng(0)
     labels = tuple(int(i) for i in np.arange(n) % classes)
     marks = labels if telling else rng.permutation(labels)
-    words = [f"{' '.join(rng.choice(list('abcdefg'), 7))} mark{mark} h i" for mark in marks]
+    words = []
+    for mark in marks:  # anywhere: at a fixed place, position alone would explain the agreement
+        text = rng.choice(list("abcdefg"), 9).tolist()
+        words.append(" ".join([*text[: (at := rng.integers(10))], f"mark{mark}", *text[at:]]))
     return Split(tuple(words), labels)
 
 

@@ -1,6 +1,7 @@
 """The verdict from made-up numbers: the gate, the controls, the sizes, and what is said with few seeds or texts."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -94,6 +95,16 @@ def test_as_often_with_the_wrong_label_is_a_no():
     verdict = judge(rows(alpha__beta={"value": 0.36, "expected": 0.36}), gate(), 5)
     assert verdict.questions[0].answer == "no"
     assert "wrong label 36%" in verdict.questions[0].because
+
+
+def test_what_position_explains_is_said():
+    table = rows(alpha__beta={"value": 0.83, "expected": 0.82})
+    of_position = [replace(r, evidence=replace(r.evidence, control="shuffle")) for r in table]
+    assert (
+        "(83% of texts, 82% expected from controls) more than position explains."
+        in judge(of_position, gate(), 5).sentence
+    )
+    assert "position" not in judge(table, gate(), 5).sentence
 
 
 def test_a_closed_gate_asks_nothing():

@@ -152,7 +152,9 @@ def gate_sentences(result: StudyResult) -> list[str]:
             f"{title} " + " · ".join(percent(getattr(top, kind)) for top in result.top_positions)
             for kind, title in (("word", "a word"), ("bos", "<bos>"), ("eos", "<eos>"), ("punctuation", "punctuation"))
         ]
-        sentences.append(f"The highest weight lies on, by seed, in % of {unit}: {'; '.join(parts)}.")
+        sentences.append(
+            f"Share of {unit} whose highest weight lies on each kind of token, by seed: {'; '.join(parts)}."
+        )
     return sentences
 
 

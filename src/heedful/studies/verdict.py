@@ -191,9 +191,10 @@ def _sentence(seen: Evidence, questions: Sequence[Question], output: str, transl
     unit = "output words" if translating else "texts"
     numbers = f"{seen.value.value:.0%} of {unit}, {seen.expected:.0%} expected from controls"
     words = f"words that predict the {output} by themselves ({numbers})"
+    beyond = " more than position explains" if seen.control == "shuffle" else ""
     course = {
         "yes": f"The model's attention {attends.size} follows {words}",
-        "no": f"The model's attention does not follow {words}",
+        "no": f"The model's attention does not follow {words}{beyond}",
         "unclear": f"It is unclear whether the model's attention follows {words}",
     }[attends.answer]
     if attends.answer == "yes":
