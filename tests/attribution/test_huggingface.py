@@ -106,6 +106,47 @@ def test_gradients_reach_embeddings_and_hidden_states(architecture):
 
 
 @architectures
+def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
+    made = tiny.CLASSIFIERS[architecture](seed=3)
+    with open_classifier(made.model, made.tokenizer) as (opened, reader):
+        for network in (opened, opened.randomised(5)):
+            pieces = torch.tensor([reader.read(0, text).pieces for text in ("the film was bad", "a plot was good")])
+            embedded = network.embed(pieces).detach().requires_grad_()
+            for change in (None, uniform):
+                whole, alone = (
+                    network.run(embedded, change=change).probabilities,
+                    network.predict(embedded, None, change),
+                )
+                assert_close(alone, whole)
+                gradients = [torch.autograd.grad(p[:, 0].sum(), embedded, retain_graph=True)[0] for p in (whole, alone)]
+                assert_close(*gradients)
+            if network.pads:
+                mask = torch.ones(pieces.shape, dtype=torch.bool)
+                mask[0, -2:] = False
+                assert_close(network.predict(embedded, mask), network.run_padded(embedded, mask).probabilities)
+
+
+@pytest.mark.parametrize(
+    ("make", "part"),
+    [(tiny.bert, "attention"), (tiny.roberta, "attention"), (tiny.gpt2, None), (tiny.modernbert, None)],
+)
+def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, part):
+    made = make(seed=1)
+    with open_classifier(made.model, made.tokenizer) as (network, reader):
+        assert network.narrow == part
+        lengths = []
+        last = network.stack.layers[-1]
+        handle = last.register_forward_hook(
+            lambda module, given, result: lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
+        )
+        embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces]))
+        network.predict(embedded)
+        network.run(embedded)
+        handle.remove()
+    assert lengths == [1 if part else embedded.shape[1], embedded.shape[1]]
+
+
+@architectures
 def test_opened_by_its_path(architecture, tmp_path):
     made = tiny.CLASSIFIERS[architecture]()
     made.save(tmp_path)

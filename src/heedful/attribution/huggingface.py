@@ -4,7 +4,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -236,12 +236,14 @@ class HuggingFaceClassifier(OpenedModel):
     """A `Network` with a probability for every label; hidden[l] is the input of layer l.
 
     pads: whether texts of different lengths can be run together. stack: the modules of the layers, if they were found,
-    and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on.
+    and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on. narrow:
+    the part of the last layer after which predictions need only the first position; None where they need more.
     """
 
     pads: bool = False
     stack: LayerStack | None = None
     sample: Tensor | None = None
+    narrow: str | None = None
     _resumes: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def embed(self, pieces: Pieces) -> Embedded:
@@ -262,7 +264,13 @@ class HuggingFaceClassifier(OpenedModel):
     def randomised(self, seed: int) -> Any:
         """The same architecture with new random parameters; None if its class needs more than a config."""
         fresh = super().randomised(seed)
-        return fresh if fresh is None else replace(fresh, stack=None, _resumes={})
+        return fresh if fresh is None else replace(fresh, stack=find_stack(fresh.model, self.layers), _resumes={})
+
+    def predict(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities alone; differentiable."""
+        return self._predicted(embedded, mask, change)
 
     def resumes_at(self, layer: int) -> bool:
         """Whether the model can be run from this layer on; tried once, on a sample."""
@@ -275,15 +283,27 @@ class HuggingFaceClassifier(OpenedModel):
     ) -> Float[Tensor, "B K"]:
         """The probabilities for these states at the input of a layer; differentiable."""
         assert self.stack is not None
-        assert self.taps is not None
-        inputs: dict[str, Tensor] = {"inputs_embeds": self._filler(states)}
+        with self.stack.starting_at(layer, states):
+            return self._predicted(self._filler(states), mask, change, layer)
+
+    def _predicted(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None, change: Change | None, first_layer: int = 0
+    ) -> Float[Tensor, "B K"]:
+        inputs: dict[str, Tensor] = {"inputs_embeds": embedded}
         if mask is not None:
             inputs["attention_mask"] = mask.long()
-        with self.stack.starting_at(layer, states):
+
+        def predict() -> Any:
+            return self.model(**inputs, return_dict=True)
+
+        stack, part = self.stack, self.narrow
+        with nullcontext() if stack is None or part is None else stack.first_position_after(part):
             if change is None:
-                returned = self.model(**inputs, return_dict=True)
+                returned = predict()
+            elif self.taps is None:
+                raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
             else:
-                returned = self.taps.run(lambda: self.model(**inputs, return_dict=True), change, first_layer=layer)
+                returned = self.taps.run(predict, change, first_layer)
         return _probabilities(self.model, returned)
 
     @torch.no_grad()
@@ -344,13 +364,42 @@ def _classifier(model: Any, reader: TokenReader, query: Query | None) -> Hugging
     check_embeddings(model, network.run(embedded).probabilities, expected)
     short = network.embed(torch.tensor([reader.read(0, SHORT_SAMPLE).pieces]))
     network = replace(network, query=query or _query(network, (embedded, short)))
-    return replace(
+    network = replace(
         network,
         taps=find_taps(lambda: network.run(embedded).attention),
         pads=_pads(network, embedded, short),
         stack=find_stack(model, network.layers),
         sample=embedded,
     )
+    return replace(network, narrow=_narrow(network))
+
+
+def _narrow(network: HuggingFaceClassifier) -> str | None:
+    """The part of the last layer after which the first position suffices; tried on a sample, with other attention too.
+
+    None where no part shortens what the layer computes, or where the prediction would change.
+    """
+    if network.query != "first" or network.stack is None or network.sample is None or network.taps is None:
+        return None
+    last, sample = network.stack.layers[-1], network.sample
+    changes: tuple[Change | None, ...] = (None, lambda number, alpha: alpha.flip(-1))
+    whole = [network.run(sample, change=change).probabilities for change in changes]
+    for part, _ in last.named_children():
+        lengths: list[int] = []
+
+        def record(module: nn.Module, given: Any, result: Any, lengths: list[int] = lengths) -> None:
+            lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
+
+        tried, handle = replace(network, narrow=part), last.register_forward_hook(record)
+        try:
+            found = [tried.predict(sample, change=change) for change in changes]
+        except Exception:  # any error of a model that cannot be run this way
+            continue
+        finally:
+            handle.remove()
+        if set(lengths) == {1} and all(map(_same_probabilities, found, whole)):
+            return part
+    return None
 
 
 def _query(network: HuggingFaceClassifier, samples: Sequence[Tensor]) -> Query:

@@ -139,7 +139,7 @@ def integrated_gradients(
         end = subject.network.embed(batch.pieces).detach()
 
         def predict(some: PassageBatch, values: Tensor) -> Tensor:
-            return subject.run(some, values).probabilities
+            return subject.probabilities(some, values)
 
         return _integrate(subject, batch, end, _baseline(subject, batch, baseline), steps, predict)
 

@@ -101,6 +101,16 @@ class PaddingNetwork(Network, Protocol):
 
 
 @runtime_checkable
+class PredictingNetwork(Network, Protocol):
+    """A network that predicts with less work where neither attention nor hidden states are asked for."""
+
+    def predict(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities that `run` gives, or `run_padded` with a mask; differentiable."""
+
+
+@runtime_checkable
 class ResumingNetwork(Network, Protocol):
     """A network that can be run from one of its layers on, so that the layers below are computed once."""
 
@@ -360,7 +370,7 @@ class Subject:
         keys = [(passage.pieces, passage.before, passage.target) for passage in left]
         new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
         predicted: list[float] = self.map(
-            list(new.values()), lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
+            list(new.values()), lambda batch: numbers(target_probability(self.probabilities(batch), batch))
         )
         known.update(zip(new, predicted, strict=True))
         return np.array([known.get(key, np.nan) for key in keys])
@@ -369,7 +379,7 @@ class Subject:
         """Probabilities when the model uses another attention than its own."""
         self.require_change("replacing attention")
         return np.stack(
-            self.map(passages, lambda batch: numbers(self.run(batch, change=partial(change, batch)).probabilities))
+            self.map(passages, lambda batch: numbers(self.probabilities(batch, change=partial(change, batch))))
         )
 
     def require_change(self, purpose: str) -> None:
@@ -401,6 +411,27 @@ class Subject:
         self._check(output, batch, finite=finite)
         return output
 
+    def probabilities(
+        self,
+        batch: PassageBatch,
+        embedded: Tensor | None = None,
+        change: Change | None = None,
+        *,
+        finite: bool = True,
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities of `run`, without its attention and states where the network then has less to do."""
+        network = self.network
+        mask = None if bool(batch.mask.all()) else batch.mask
+        can_read = batch.before is None and (mask is None or self._padding is not None)
+        if self.parts is not None or not can_read or not isinstance(network, PredictingNetwork):
+            return self.run(batch, embedded, change, finite=finite).probabilities
+        embedded = network.embed(batch.pieces) if embedded is None else embedded
+        self.on_run(*embedded.shape[:2])
+        found = network.predict(embedded, mask, change)
+        if finite:
+            check_finite(found, batch)
+        return found
+
     def resumes_at(self, layer: int) -> bool:
         """Whether the network can be run from this layer on (`resume`)."""
         network = self.network
@@ -423,7 +454,7 @@ class Subject:
         """
         if self.resumes_at(layer):
             return lambda rows, change: self.resume(batch.take(rows), layer, states[rows], change)
-        return lambda rows, change: self.run(batch.take(rows), change=change, finite=False).probabilities
+        return lambda rows, change: self.probabilities(batch.take(rows), change=change, finite=False)
 
     def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
         """The share of each position in what the head reads; None where the query is a single position."""
@@ -446,7 +477,7 @@ class Subject:
         if p.ndim != 2 or len(p) != B:
             raise DataError(f"the network returned probabilities of shape {tuple(p.shape)}; they must be ({B}, labels)")
         if finite:
-            _check_finite(p, batch)
+            check_finite(p, batch)
 
     def map(
         self,
@@ -530,11 +561,12 @@ def target_probability(probabilities: Float[Tensor, "B K"], batch: PassageBatch)
     K, targets = probabilities.shape[1], batch.targets
     if not bool(((targets >= 0) & (targets < K)).all()):
         raise DataError(f"targets {targets.tolist()} do not all exist: the model has outputs 0 to {K - 1}")
-    _check_finite(probabilities, batch)
+    check_finite(probabilities, batch)
     return probabilities.gather(1, targets[:, None])[:, 0]
 
 
-def _check_finite(probabilities: Tensor, batch: PassageBatch) -> None:
+def check_finite(probabilities: Tensor, batch: PassageBatch) -> None:
+    """Refuse predictions that are not numbers; the error names the text."""
     if not bool(torch.isfinite(probabilities).all()):
         row = int((~torch.isfinite(probabilities)).any(1).nonzero()[0])
         raise DataError(f"text {batch.passages[row].text}: the model's prediction is not a number")
