@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from heedful.attribution.huggingface import attention_of, open_classifier
+from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.opened_model import attention_of
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from tests.audits import tiny
 

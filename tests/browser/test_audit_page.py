@@ -2,7 +2,6 @@
 
 import json
 
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Output
 from heedful.errors import RunError
 from heedful.followed.result import FollowedDirectory
 from heedful.followed.training import Recorder
