@@ -179,6 +179,7 @@ class Subject:
     ) -> None:
         self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
         self.memo: dict[tuple[tuple[int, ...], tuple[int, ...], int], float] | None = None
+        self.visible: dict[int, list[Tensor]] = {}  # by length: which places each layer can see
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")

@@ -65,19 +65,21 @@ def prediction_changes(
         )
     }
 
+    resumed = {layer for layer, _ in changes.values() if layer is not None and subject.resumes_at(layer)}
+
     def of_batch(batch: PassageBatch) -> Numbers:
-        states, every = subject.run(batch).hidden, torch.arange(len(batch.passages), device=batch.pieces.device)
+        states = subject.run(batch).hidden if resumed else ()
         found = []
         for layer, change in changes.values():
-            if layer is None or len(states) <= layer:
+            if layer is not None and layer in resumed:  # the layers below are not run again
+                found.append(subject.resume(batch, layer, states[layer], partial(change, batch)))
+            else:
                 found.append(subject.probabilities(batch, change=partial(change, batch)))
-            else:  # the layers below are not run again, where the network allows it
-                found.append(subject.changed(batch, layer, states[layer])(every, partial(change, batch)))
             check_finite(found[-1], batch)
         return numbers(torch.stack(found, dim=1))
 
     result: dict[str, Numbers] = {}
-    predicted = np.stack(subject.map(passages, of_batch), axis=1)
+    predicted: Numbers = np.stack(subject.map(passages, of_batch), axis=1)
     for (kind, scope), changed in zip(changes, predicted, strict=True):
         own = (layer_name(0),) if layers == 1 and scope == EVERYWHERE else ()
         for name in (scope, *own):
@@ -92,9 +94,9 @@ def visible_places(subject: Subject) -> Visible:
     A weight of 0 does not show that a place is masked: a saturated softmax and a sparse projection give it to places
     that they could read. A place is masked if its weight is 0 in every head for random inputs of every scale too, for
     which a layer gives weight to all that it can see. Without an input of one length (in encoder–decoders), all source
-    places are visible.
+    places are visible. The subject keeps what was found for a length.
     """
-    known: dict[int, list[Tensor]] = {}
+    known = subject.visible
 
     def probed(like: Tensor) -> list[Tensor]:
         L = like.shape[1]

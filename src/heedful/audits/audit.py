@@ -104,7 +104,7 @@ def prepared(
 ) -> Subject:
     """A copy of the subject that erases words as the settings say, and predicts no shortened text twice."""
     own = copy.copy(subject)
-    own.on_run, own.memo = on_run, {}
+    own.on_run, own.memo, own.visible = on_run, {}, {}
     if settings.erase == "mask":
         own.mask = special_piece(subject, "mask", "--erase mask", "--erase delete")
     return own

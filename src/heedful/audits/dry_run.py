@@ -94,7 +94,7 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
         "hidden": 2 + above * (integrated + leave_one_out),
         "random": turns_of_random_models(models, passages) * (3 + leave_one_out) if models else 0,
         "erasure": (RANKINGS + settings.random_orders) * LEVELS,
-        "changes": 1 + 2 * (1 + changed_layers) if network.can_change else 0,  # permuted and uniform, all and each
+        "changes": 1 + 2 * (1 + changed_layers) if network.can_change else 0,  # permuted and uniform, in all and each
         "adversary": above * 2 * settings.adversary_steps if network.can_change else 0,
     }
     return {name: float(count) for name, count in needed.items() if name in settings.measures}
