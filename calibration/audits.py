@@ -41,7 +41,7 @@ POWER = {  # by question: how much of the prediction goes through attention; how
     "moves": (0.0, 0.2, 0.4, 0.5, 0.6, 1.0),
     "agrees": (0.0, 0.8, 0.84, 0.87, 0.9, 1.0),
 }
-NUMBERS = (10, 30, 100)
+NUMBERS = {"moves": (10, 30, 100), "agrees": (10, 30, 100, 300)}  # of texts, by question
 POWER_SEEDS = 10
 POPULATION = 1000  # texts that stand for all
 Unit = tuple[str, str, int, int]  # kind, name, texts, seed
@@ -75,7 +75,7 @@ def units() -> list[Unit]:
         ("power", f"{question} {strength}", n, seed)
         for question, strengths in POWER.items()
         for strength in strengths
-        for n, seeds in (*((n, POWER_SEEDS) for n in NUMBERS), (POPULATION, 1))
+        for n, seeds in (*((n, POWER_SEEDS) for n in NUMBERS[question]), (POPULATION, 1))
         for seed in range(seeds)
     ]
     return [*trained, *untrained, *built, *power]
@@ -245,7 +245,7 @@ def _power(found: dict[Unit, dict[str, Any]]) -> dict[str, list[dict[str, Any]]]
         question, strength = name.split()
         place, whole = list(POWER).index(question), found["power", name, POPULATION, 0]
         counts = {}
-        for n in NUMBERS:
+        for n in NUMBERS[question]:
             answers = [found["power", name, n, seed]["answers"][place] for seed in range(POWER_SEEDS)]
             counts[str(n)] = [answers.count("yes"), answers.count("no")]
         effect = whole["values"][0] if question == "moves" else whole["excess"]
@@ -305,15 +305,19 @@ def _power_rows(power: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
         f"\n### Power\n\nOf {POWER_SEEDS} audits each: how many answer *yes* / *no*; the others are unclear. The "
         f"effect is that on {POPULATION:,} texts, the threshold 0.05 for both questions.\n"
     )
-    for question, what in (
-        (QUESTIONS[0], "the prediction rests on attention to a growing part; the effect is the total variation"),
-        (QUESTIONS[1], "attention looks at the word that decides in more and more texts; the effect is the share of "
-        "texts, beyond other texts, whose highest word is among the most important"),
+    for name, question, what in (
+        ("moves", QUESTIONS[0], "the prediction rests on attention to a growing part; the effect is the total "
+        "variation."),
+        ("agrees", QUESTIONS[1], "attention looks at the word that decides in more and more texts; the effect is the "
+        "share of texts, beyond other texts, whose highest word is among the most important. A *yes* needs three "
+        "intervals above their thresholds at once (this share, and τ with leave one out and with the gradient), so "
+        "this question needs more texts than the first."),
     ):  # fmt: skip
-        yield f"**{question}** A model in which {what}.\n"
-        yield f"| effect | {' | '.join(f'{n} texts' for n in NUMBERS)} |\n|--:|{'--:|' * len(NUMBERS)}"
-        for row in power["moves" if question == QUESTIONS[0] else "agrees"]:
-            counts = " | ".join("{} / {}".format(*row["answers"][str(n)]) for n in NUMBERS)
+        numbers = NUMBERS[name]
+        yield f"**{question}** A model in which {what}\n"
+        yield f"| effect | {' | '.join(f'{n} texts' for n in numbers)} |\n|--:|{'--:|' * len(numbers)}"
+        for row in power[name]:
+            counts = " | ".join("{} / {}".format(*row["answers"][str(n)]) for n in numbers)
             yield f"| {row['effect']:.3f} | {counts} |"
         yield ""
 

@@ -9,6 +9,7 @@
 """
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,12 +77,23 @@ def stored_audit(audit: Path, *, training: Path | None = None, following: Path |
     """
     if not (audit / "result.json").is_file() or not (audit / "manifest.json").is_file():
         raise DataError(f"{audit} is not the folder of a finished audit: it lacks result.json or manifest.json")
-    return StoredAudit(
+    stored = StoredAudit(
         result=_judged(replace(AuditResult.load(audit / "result.json"), examples=())),
         provenance=Manifest.read(audit),
         training={} if training is None else _training(training),
         following=None if following is None else FollowedTraining.load(following / "result.json"),
     )
+    _refuse_absolute_paths(stored)
+    return stored
+
+
+def _refuse_absolute_paths(stored: StoredAudit) -> None:
+    """What is stored names no folder of the machine it was measured on."""
+    commands = (stored.provenance.command or "", str(stored.training.get("command", "")))
+    named = [*shlex.split(" ".join(commands)), stored.result.model, stored.result.data]
+    absolute = [name for name in named if Path(name).is_absolute()]
+    if absolute:
+        raise DataError(f"the audit names {', '.join(absolute)}; run it with paths relative to the working folder")
 
 
 def _judged(result: AuditResult) -> AuditResult:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from heedful.api import runs as runs
     from heedful.api import study as study
     from heedful.api import sweep as sweep
-    from heedful.attribution.interface import Output as Output
     from heedful.attribution.interface import Subject as Subject
     from heedful.attribution.modules import ModuleNetwork as ModuleNetwork
     from heedful.attribution.modules import WordReader as WordReader
+    from heedful.attribution.network import Output as Output
     from heedful.audits.arrays import audit_arrays as audit_arrays
     from heedful.audits.result import AuditResult as AuditResult
     from heedful.config import ModelConfig as ModelConfig
@@ -48,7 +48,7 @@ _HOMES = {
     "HeedfulError": "heedful.errors",
     "ModelConfig": "heedful.config",
     "ModuleNetwork": "heedful.attribution.modules",
-    "Output": "heedful.attribution.interface",
+    "Output": "heedful.attribution.network",
     "Recorder": "heedful.followed.training",
     "StudyConfig": "heedful.config",
     "StudyResult": "heedful.studies.result",

@@ -6,8 +6,9 @@ from torch import nn
 
 from heedful.attribution.attention_maps import normalised, shares
 from heedful.attribution.importance import d_y_h, d_y_x, g_h_x, gradients
-from heedful.attribution.interface import ModelParts, Passage, States, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import OpenNetwork
+from heedful.attribution.network import ModelParts, States
 from heedful.models.adversary import probabilities
 
 TYPES, E = 29, 3

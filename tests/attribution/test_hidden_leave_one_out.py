@@ -5,8 +5,9 @@ from torch.testing import assert_close
 
 from heedful.attribution.attention_maps import read_attention
 from heedful.attribution.importance import d_y_h, hide_pieces
-from heedful.attribution.interface import ModelParts, Output, Passage, States, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import ModuleNetwork, OpenNetwork
+from heedful.attribution.network import ModelParts, Output, States
 from heedful.models.attention import sparsemax
 from tests.audits.constructed import in_pieces, passages, pooled, stacked
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from heedful.attribution.huggingface import attention_of, open_classifier
+from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.opened_model import attention_of
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from tests.audits import tiny
 
@@ -103,6 +104,47 @@ def test_gradients_reach_embeddings_and_hidden_states(architecture):
         gradients = torch.autograd.grad(output.probabilities[0, 0], [embedded, *output.hidden])
         assert all((gradient.norm(dim=-1) > 0).any() for gradient in gradients)
         assert all(p.grad is None for p in made.model.parameters())
+
+
+@architectures
+def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
+    made = tiny.CLASSIFIERS[architecture](seed=3)
+    with open_classifier(made.model, made.tokenizer) as (opened, reader):
+        for network in (opened, opened.randomised(5)):
+            pieces = torch.tensor([reader.read(0, text).pieces for text in ("the film was bad", "a plot was good")])
+            embedded = network.embed(pieces).detach().requires_grad_()
+            for change in (None, uniform):
+                whole, alone = (
+                    network.run(embedded, change=change).probabilities,
+                    network.predict(embedded, None, change),
+                )
+                assert_close(alone, whole)
+                gradients = [torch.autograd.grad(p[:, 0].sum(), embedded, retain_graph=True)[0] for p in (whole, alone)]
+                assert_close(*gradients)
+            if network.pads:
+                mask = torch.ones(pieces.shape, dtype=torch.bool)
+                mask[0, -2:] = False
+                assert_close(network.predict(embedded, mask), network.run_padded(embedded, mask).probabilities)
+
+
+@pytest.mark.parametrize(
+    ("make", "part"),
+    [(tiny.bert, "attention"), (tiny.roberta, "attention"), (tiny.gpt2, None), (tiny.modernbert, None)],
+)
+def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, part):
+    made = make(seed=1)
+    with open_classifier(made.model, made.tokenizer) as (network, reader):
+        assert network.narrow == part
+        lengths = []
+        last = network.stack.layers[-1]
+        handle = last.register_forward_hook(
+            lambda module, given, result: lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
+        )
+        embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces]))
+        network.predict(embedded)
+        network.run(embedded)
+        handle.remove()
+    assert lengths == [1 if part else embedded.shape[1], embedded.shape[1]]
 
 
 @architectures

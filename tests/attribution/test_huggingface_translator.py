@@ -5,7 +5,7 @@ import torch
 import transformers
 from torch.testing import assert_close
 
-from heedful.attribution.huggingface import open_translator, output_passages
+from heedful.attribution.huggingface_translator import open_translator, output_passages
 from heedful.errors import ConfigError, DataError
 from tests.attribution.test_huggingface import state, uniform
 from tests.audits import tiny

@@ -6,7 +6,8 @@ import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
 
-from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
+from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface_translator import open_translator, output_passages
 from heedful.attribution.importance import (
     can_integrate,
     captum_missing,

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from heedful.attribution.attention_maps import read_attention
-from heedful.attribution.interface import Output, Subject
+from heedful.attribution.interface import Subject
 from heedful.attribution.modules import ModuleNetwork
+from heedful.attribution.network import Output
 from heedful.errors import DataError
 from tests.audits.constructed import READER, in_pieces, passages, pooled, stacked
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from heedful.attribution.importance import gradient_of, gradients, integrated_gradients
-from heedful.attribution.interface import ModelParts, Output, Subject
+from heedful.attribution.interface import Subject
 from heedful.attribution.modules import ModuleNetwork, OpenNetwork
+from heedful.attribution.network import ModelParts, Output
 from heedful.errors import DataError, MissingExtraError
 from tests.attribution.bag import D_Y_H, D_Y_X, G_H_X, G_Y_H, G_Y_X, METHODS, TYPES, Bag, E, share, texts
 

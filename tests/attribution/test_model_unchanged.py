@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from heedful.attribution.interface import Output, Subject
+from heedful.attribution.interface import Subject
 from heedful.attribution.modules import ModuleNetwork
+from heedful.attribution.network import Output
 from heedful.audits.audit import AuditSettings, run_audit
 from tests.audits.constructed import READER, WORDS, passages
 

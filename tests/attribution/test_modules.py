@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Network, Output, Reader
+from heedful.attribution.interface import Reader
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Network, Output
 from heedful.errors import ConfigError, DataError
 from tests.audits.constructed import READER, pooled
 

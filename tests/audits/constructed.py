@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output, Passage, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Output
 
 LABELS = ("bad", "good")
 FILLER = tuple(f"w{i}" for i in range(23))

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heedful.audits.audit import AuditSettings, Measurements, free_folder, run_audit
+from heedful.audits.audit import AuditSettings, free_folder, run_audit
+from heedful.audits.measurements import Measurements
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import FULL_SEARCH
 from heedful.data.parallel import Alignment

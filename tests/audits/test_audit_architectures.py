@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
+from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface_translator import open_translator, output_passages
 from heedful.attribution.interface import Subject
 from heedful.audits.audit import AuditSettings, run_audit
 from heedful.audits.result import AuditResult

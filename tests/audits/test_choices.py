@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from heedful.attribution.importance import d_y_h, d_y_x, integrated_gradients
-from heedful.attribution.interface import Output, Passage, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.interventions import other_maps
 from heedful.attribution.modules import ModuleNetwork
+from heedful.attribution.network import Output
 from heedful.audits import audit
 from heedful.audits.audit import AuditSettings, prepared, run_audit
 from heedful.audits.dry_run import rehearse_audit

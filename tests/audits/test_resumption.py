@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.audits.audit import MeasuredPart, fingerprint, measured
+from heedful.audits.audit import fingerprint
+from heedful.audits.parts import MeasuredPart, measured
 from heedful.audits.result import AuditExample, Weights
 from tests.audits.constructed import passages, pooled
 

@@ -211,3 +211,45 @@ def test_a_short_search_can_find_but_not_rule_out():
     assert [another(0.1, steps).answer for steps in (FULL_SEARCH - 1, FULL_SEARCH)] == ["unclear", "no"]
     assert "a no needs 100" in another(0.1, 15).because
     assert another(0.6, 15).answer == "yes"
+
+
+LEFT_OUT = {
+    "changes": 0, "random": 2, "erasure": 3, "adversary": 4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("measure", "number"), LEFT_OUT.items())
+def test_a_grade_needs_the_questions_it_rests_on(measure, number):
+    chosen = AuditSettings(measures=tuple(name for name in DEFAULT.measures if name != measure))
+    quantities = {"changes": "tvd", "random": "random tau", "erasure": "comprehensiveness", "adversary": "adversary"}
+    scores, contrasts = evidence()
+    scores = tuple(s for s in scores if s.quantity != quantities[measure])
+    contrasts = tuple(
+        c for c in contrasts if c.quantity != quantities[measure] and not (number == 2 and "tau" in c.quantity)
+    )
+    found = verdict(scores, contrasts, settings=chosen)
+    assert found.grade is None
+    assert found.sentence == (
+        f"Not graded: questions that a grade rests on were not asked ({found.questions[number].question})."
+    )
+    assert found.questions[number].because.endswith("was skipped (--only or --skip)")
+
+
+def test_an_answer_that_decides_alone_grades_without_the_others():
+    only = AuditSettings(measures=("tau",))
+    scores, _ = evidence(tau=0.0)
+    agreement = tuple(s for s in scores if s.quantity in ("tau", "agreement", "excess agreement"))
+    assert verdict(agreement, (), settings=only).grade == "do not show"
+    good, _ = evidence()
+    assert verdict(tuple(s for s in good if s.quantity in ("tau", "excess agreement")), (), settings=only).grade is None
+
+
+def test_no_search_and_no_random_models_are_questions_left_out():
+    scores, contrasts = evidence()
+    for name, gone in (("adversary_steps", "adversary"), ("random_models", f"tau with {DELETION}")):
+        found = verdict(
+            tuple(s for s in scores if s.quantity != gone),
+            tuple(c for c in contrasts if c.quantity != gone),
+            settings=AuditSettings(**{name: 0}),
+        )
+        assert found.grade is None

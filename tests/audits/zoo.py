@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.attribution.interface import Output, Passage, Query, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Output, Query
 from heedful.audits.result import Grade
 from heedful.config import AuditSettings
 

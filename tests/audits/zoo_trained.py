@@ -142,6 +142,7 @@ UNTRAINED: dict[str, Opened] = {
     "BERT": _hub(tiny.bert),
     "DistilBERT": _hub(tiny.distilbert),
     "RoBERTa": _hub(tiny.roberta),
+    "ModernBERT": _hub(tiny.modernbert),
     "GPT-2": _hub(tiny.gpt2),
     "BiLSTM": _bilstm,
 }

@@ -1,7 +1,6 @@
 """The page of an audit in a real browser."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -21,7 +20,7 @@ from tests.browser.chromium import (
     settle,
     visit,
 )
-from tests.reports.audit_example import EXAMPLES, HEADS, HOSTILE_WORDS, LAYERS, audit_example
+from tests.reports.audit_example import EXAMPLES, HEADS, HOSTILE_WORDS, LAYERS, audit_example, one_head_example
 
 pytestmark = in_a_browser
 
@@ -177,14 +176,7 @@ def test_everything_is_there_without_a_script(browser, page):
 @pytest.fixture(scope="module")
 def one_head(tmp_path_factory):
     """An audit of one layer with one head: there is no grid of heads."""
-    result = audit_example()
-    headline = "layer 1"
-    kept = tuple(
-        replace(score, of=headline) if score.of == result.headline else score
-        for score in result.scores
-        if not score.of.startswith("layer ") or score.of == result.headline
-    )
-    made = replace(result, layers=1, heads=1, headline=headline, scores=kept)
+    made = one_head_example()
     return made, write_audit_page(made, tmp_path_factory.mktemp("one") / "page.html", "heedful audit")
 
 

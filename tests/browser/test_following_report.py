@@ -11,14 +11,23 @@ from tests.reports.test_followed_page import RIGHT, follow
 pytestmark = in_a_browser
 
 
-@pytest.fixture(scope="module", params=[RIGHT, None], ids=["labelled", "unlabelled"])
-def labels(request):
+KINDS = {"labelled": (RIGHT, 1), "unlabelled": (None, 1), "many heads": (RIGHT, 3)}
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+def kind(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def page(labels, tmp_path_factory):
-    return write_report(follow(tmp_path_factory.mktemp("followed") / "run", labels=labels).root)
+def labels(kind):
+    return kind[0]
+
+
+@pytest.fixture(scope="module")
+def page(kind, tmp_path_factory):
+    labels, heads = kind
+    return write_report(follow(tmp_path_factory.mktemp("followed") / "run", labels=labels, heads=heads).root)
 
 
 @pytest.fixture

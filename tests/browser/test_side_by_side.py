@@ -22,7 +22,7 @@ from tests.browser.chromium import (
     settle,
     visit,
 )
-from tests.reports.audit_example import HOSTILE_WORDS, audit_example
+from tests.reports.audit_example import HOSTILE_WORDS, audit_example, one_head_example
 from tests.reports.test_followed_page import RIGHT, follow
 from tests.reports.test_sweep_page import swept
 
@@ -49,10 +49,16 @@ def test_followed_trainings_move_together(browser, tmp_path, downloads):
     has_no_sideways_scrolling(browser, 390)
 
 
-def test_audits_stand_side_by_side(browser, tmp_path, downloads):
-    for name in ("one", "two"):
+@pytest.mark.parametrize(
+    "results",
+    [(audit_example, audit_example), (one_head_example, one_head_example), (one_head_example, audit_example)],
+    ids=["many heads", "one head", "one head and many"],
+)
+def test_audits_stand_side_by_side(browser, tmp_path, downloads, results):
+    audits = {name: make() for name, make in zip(("one", "two"), results, strict=True)}
+    for name, audit in audits.items():
         (tmp_path / name).mkdir()
-        RunClock("audit").finish(tmp_path / name, audit_example())
+        RunClock("audit").finish(tmp_path / name, audit)
     visit(browser, write_page([tmp_path / "one", tmp_path / "two"], out=tmp_path / "page.html"))
     leaves_nothing_and_complains_of_nothing(browser)
     shown = browser.execute_script("return [...document.querySelectorAll('.w')].map(w => w.textContent)")
@@ -61,7 +67,7 @@ def test_audits_stand_side_by_side(browser, tmp_path, downloads):
     for name in ("measured", "scores", "figure-1"):
         browser.execute_script(f"document.querySelector('[data-name={name}] button').click()")
     assert list(saved_rows(downloads, "measured.csv")[0]) == ["Measurement", "one", "two"]
-    assert len(saved_rows(downloads, "scores.csv")) == 2 * len(audit_example().scores)
+    assert len(saved_rows(downloads, "scores.csv")) == sum(len(audit.scores) for audit in audits.values())
     assert saved_picture(downloads, "figure-1.svg")[0].startswith("τ with")
     has_no_sideways_scrolling(browser, 390)
 

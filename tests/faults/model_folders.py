@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedful.attribution.huggingface import open_classifier, open_translator, output_passages
+from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface_translator import open_translator, output_passages
 from tests.audits import tiny
 from tests.faults.fuzzing import Tally
 

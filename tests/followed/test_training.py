@@ -15,8 +15,9 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output, Subject
+from heedful.attribution.interface import Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Output
 from heedful.errors import ConfigError, DataError, RunError
 from heedful.followed.result import FollowedDirectory, FollowedTraining
 from heedful.followed.training import Probe, Recorder, take_snapshot

@@ -100,6 +100,17 @@ def audit_example(**changes):
     return replace(result, **changes)
 
 
+def one_head_example():
+    """The same audit for a model of one layer with one head."""
+    result, headline = audit_example(), layer_name(0)
+    kept = tuple(
+        replace(score, of=headline) if score.of == result.headline else score
+        for score in result.scores
+        if not score.of.startswith("layer ") or score.of == result.headline
+    )
+    return replace(result, layers=1, heads=1, headline=headline, scores=kept)
+
+
 def _question(question, answer, sense, value, threshold=0.05):
     estimate = around(value, 0.02)
     because = f"τ {value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}], threshold {threshold}; 8% at random"

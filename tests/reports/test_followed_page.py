@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.attribution.interface import Output
 from heedful.attribution.modules import ModuleNetwork, WordReader
+from heedful.attribution.network import Output
 from heedful.errors import RunError
 from heedful.followed.result import FollowedDirectory
 from heedful.followed.training import Recorder
@@ -36,7 +36,7 @@ RIGHT = (1, 0, 0, 1, 0) * 5
 NAME = "my <i>model</i>"
 
 
-def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT, steps: int = 30) -> FollowedDirectory:
+def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT, steps: int = 30, heads: int = 1) -> FollowedDirectory:
     """Recordings of a small model that learns, every ten steps."""
     vocabulary = {word: i for i, word in enumerate(sorted({w for text in TEXTS for w in text.split()}), start=1)}
     reader = WordReader(vocabulary, LABELS, first=("<s>", 0))
@@ -46,11 +46,13 @@ def follow(folder: Path, labels: tuple[int, ...] | None = RIGHT, steps: int = 30
 
     def run(embedded, change):
         alpha = embedded[..., 0].softmax(-1)[:, None, None]
-        return Output(output((alpha[:, 0] @ embedded)[:, 0]).softmax(-1), (alpha,), (embedded,))
+        return Output(
+            output((alpha[:, 0] @ embedded)[:, 0]).softmax(-1), (alpha.expand(-1, heads, -1, -1),), (embedded,)
+        )
 
     @contextmanager
     def opening(model):
-        yield ModuleNetwork((model,), table, run, layers=1, heads=1), reader
+        yield ModuleNetwork((model,), table, run, layers=1, heads=heads), reader
 
     recorder = Recorder(folder, TEXTS, opening=opening, labels=labels, every=10, name=NAME)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution.interface import Numbers, Passage, PassageBatch, Query, Subject, numbers
+from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers
+from heedful.attribution.network import Query
 from heedful.data.ragged import Ragged, offsets_of
 from heedful.errors import DataError
 

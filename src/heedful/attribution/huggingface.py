@@ -1,195 +1,39 @@
-"""Hugging Face models as networks: classifiers and encoder–decoders, left exactly as they were found."""
+"""Hugging Face classifiers as networks, left exactly as they were found."""
 
-import copy
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.attribution.huggingface_text import TokenReader, load, longest_input, table_rows
-from heedful.attribution.interface import Before, Change, Embedded, ModelParts, Output, Passage, Pieces, Query
 from heedful.attribution.layer_stack import LayerStack, find_stack
 from heedful.attribution.model_files import in_words
-from heedful.attribution.taps import Attention, Taps, find_taps, states_recorded
+from heedful.attribution.network import Before, Change, Embedded, Output, Pieces, Query
+from heedful.attribution.opened_model import (
+    SAMPLE,
+    OpenedModel,
+    at_least_single,
+    attention_of,
+    call,
+    check_embeddings,
+    first_call,
+    name_of,
+    restored_afterwards,
+)
+from heedful.attribution.taps import find_taps, states_recorded
 from heedful.errors import ConfigError, DataError
-from heedful.models.training import evaluation_mode
 
-SAMPLE = "One, two and three: this is what a text may look like."
 SHORT_SAMPLE = "A text may be short."
 UNREAD = 1e-4  # share of the largest gradient below which the head does not read a position
 EVEN = 1e-3  # relative difference below which two gradients are equal
 SAME = 1e-5  # difference of probabilities or weights that is rounding
-HALF = (torch.float16, torch.bfloat16)
-
-
-@dataclass(frozen=True)
-class OpenedModel:
-    """The common part of all Hugging Face networks; see `Network`."""
-
-    model: Any
-    query: Query
-    layers: int
-    heads: int
-    taps: Taps | None = None
-    parts: ClassVar[ModelParts | None] = None  # the model can only be run as a whole
-
-    @property
-    def modules(self) -> tuple[nn.Module, ...]:
-        """The model."""
-        return (self.model,)
-
-    @property
-    def can_change(self) -> bool:
-        """Whether it is known where the model computes its attention."""
-        return self.taps is not None
-
-    def call(self, inputs: Mapping[str, Tensor], change: Change | None = None) -> Any:
-        """The model's own output, with attention and hidden states."""
-        if change is None:
-            return call(self.model, inputs)
-        if self.taps is None:
-            raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
-        return self.taps.run(lambda: call(self.model, inputs), change)
-
-    def randomised(self, seed: int) -> Any:
-        """The same architecture with new random parameters; None if its class needs more than a config."""
-        first, config = next(self.model.parameters()), copy.deepcopy(self.model.config)
-        config.dtype = first.dtype  # some classes draw their parameters in the precision that the config names
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            try:
-                fresh = type(self.model)(config)
-            except TypeError:
-                return None
-        return replace(self, model=fresh.to(first.device, first.dtype).eval().requires_grad_(False))
-
-
-def call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
-    """Call a model, with attention and hidden states in its output."""
-    return model(**inputs, output_attentions=True, output_hidden_states=True, return_dict=True)
-
-
-def first_call(model: Any, inputs: Mapping[str, Tensor]) -> Any:
-    """Call a model for the first time; an error says what it lacks."""
-    takes = inspect.signature(model.forward).parameters
-    if "inputs_embeds" not in takes:
-        raise DataError(f"{name_of(model)} does not accept embeddings as input (inputs_embeds)")
-    try:
-        return call(model, {name: value.to(model.device) for name, value in inputs.items() if name in takes})
-    except TypeError as error:
-        raise DataError(f"{name_of(model)} cannot return its attention: {error}") from error
-
-
-def name_of(model: Any) -> str:
-    """The class of a model, and where it was loaded from if known."""
-    came_from = getattr(model.config, "_name_or_path", "")
-    return f"{type(model).__name__} ({came_from})" if came_from else type(model).__name__
-
-
-def attention_of(model: Any, returned: tuple[Tensor | None, ...] | None, length: int) -> Attention:
-    """The attention that a model returned, to `length` pieces in every layer; else an error."""
-    given = [alpha for alpha in returned or () if alpha is not None and alpha.numel()]
-    if not given or len(given) != len(returned or ()):
-        where = f" in {len(returned) - len(given)} layers" if returned else ""
-        raise DataError(
-            f"{name_of(model)} returned no attention{where}; it was called with output_attentions=True and attention "
-            f"implementation {model.config._attn_implementation!r}; its architecture may not compute attention weights"
-        )
-    for alpha in given:
-        if alpha.ndim != 4 or alpha.shape[-1] != length:
-            raise DataError(
-                f"{name_of(model)} returned attention of shape {tuple(alpha.shape)} for {length} pieces; "
-                "it must be (texts, heads, positions, pieces)"
-            )
-    return tuple(given)
-
-
-def at_least_single(logits: Tensor) -> Tensor:
-    """Logits in single precision or better."""
-    return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def check_embeddings(model: Any, predicted: Tensor, expected: Tensor) -> None:
-    """Refuse a model whose prediction from embeddings differs from that of the text."""
-    tolerance = min(0.02, 100 * torch.finfo(model.dtype).eps)
-    if not torch.allclose(predicted, expected.to(predicted), rtol=tolerance, atol=tolerance):
-        raise DataError(
-            f"{name_of(model)} predicts {expected[0, 0]:.4f} from a text, but {predicted[0, 0]:.4f} from the "
-            "embeddings of its pieces; importances of its input would be wrong, so it cannot be audited"
-        )
-
-
-@contextmanager
-def restored_afterwards(model: nn.Module) -> Iterator[None]:
-    """Eager attention, evaluation mode, no gradients for parameters; afterwards everything is restored.
-
-    That covers all attributes of its modules and configs (modes, hooks, attention implementations), `requires_grad`,
-    and torch's random state. Parameters in half precision are used in single precision, which represents them exactly:
-    differences of probabilities that matter would be lost in the rounding of half precision.
-    """
-    restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
-    try:
-        with evaluation_mode([model]), _single_precision(model):
-            for config in _configs(model):
-                config._attn_implementation = "eager"
-                if getattr(config, "use_cache", False):
-                    config.use_cache = False
-            yield
-    finally:
-        for put_back in restore:
-            put_back()
-
-
-@contextmanager
-def _single_precision(model: nn.Module) -> Iterator[None]:
-    """Parameters and buffers in half precision are replaced by single ones; afterwards they are the same tensors."""
-    tensors = [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.dtype in HALF]
-    own = [tensor.data for tensor in tensors]
-    try:
-        for tensor in tensors:
-            tensor.data = tensor.data.float()
-        yield
-    finally:
-        for tensor, data in zip(tensors, own, strict=True):
-            tensor.data = data
-
-
-def _saved_state(thing: Any) -> Callable[[], None]:
-    """A function that restores the attributes an object has now, and the content of its dicts and sets (of hooks …)."""
-    attributes = dict(thing.__dict__)
-    contents = [(value, value.copy()) for value in attributes.values() if isinstance(value, dict | set)]
-
-    def put_back() -> None:
-        for value, content in contents:
-            value.clear()
-            value.update(content)
-        thing.__dict__.clear()
-        thing.__dict__.update(attributes)
-
-    return put_back
-
-
-def _configs(model: nn.Module) -> list[Any]:
-    """The configs of a model and of its parts, nested ones included, each once."""
-    from transformers import PretrainedConfig
-
-    configs: dict[int, Any] = {}
-    waiting = [part.__dict__.get("config") for part in model.modules()]
-    while waiting:
-        config = waiting.pop()
-        if isinstance(config, PretrainedConfig) and id(config) not in configs:
-            configs[id(config)] = config
-            waiting.extend(config.__dict__.values())
-    return list(configs.values())
-
-
 REFUSED = {"regression": "predicts numbers", "multi_label_classification": "may predict several labels"}
 
 
@@ -236,12 +80,14 @@ class HuggingFaceClassifier(OpenedModel):
     """A `Network` with a probability for every label; hidden[l] is the input of layer l.
 
     pads: whether texts of different lengths can be run together. stack: the modules of the layers, if they were found,
-    and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on.
+    and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on. narrow:
+    the part of the last layer after which predictions need only the first position; None where they need more.
     """
 
     pads: bool = False
     stack: LayerStack | None = None
     sample: Tensor | None = None
+    narrow: str | None = None
     _resumes: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def embed(self, pieces: Pieces) -> Embedded:
@@ -262,7 +108,13 @@ class HuggingFaceClassifier(OpenedModel):
     def randomised(self, seed: int) -> Any:
         """The same architecture with new random parameters; None if its class needs more than a config."""
         fresh = super().randomised(seed)
-        return fresh if fresh is None else replace(fresh, stack=None, _resumes={})
+        return fresh if fresh is None else replace(fresh, stack=find_stack(fresh.model, self.layers), _resumes={})
+
+    def predict(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities alone; differentiable."""
+        return self._predicted(embedded, mask, change)
 
     def resumes_at(self, layer: int) -> bool:
         """Whether the model can be run from this layer on; tried once, on a sample."""
@@ -275,15 +127,27 @@ class HuggingFaceClassifier(OpenedModel):
     ) -> Float[Tensor, "B K"]:
         """The probabilities for these states at the input of a layer; differentiable."""
         assert self.stack is not None
-        assert self.taps is not None
-        inputs: dict[str, Tensor] = {"inputs_embeds": self._filler(states)}
+        with self.stack.starting_at(layer, states):
+            return self._predicted(self._filler(states), mask, change, layer)
+
+    def _predicted(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None, change: Change | None, first_layer: int = 0
+    ) -> Float[Tensor, "B K"]:
+        inputs: dict[str, Tensor] = {"inputs_embeds": embedded}
         if mask is not None:
             inputs["attention_mask"] = mask.long()
-        with self.stack.starting_at(layer, states):
+
+        def predict() -> Any:
+            return self.model(**inputs, return_dict=True)
+
+        stack, part = self.stack, self.narrow
+        with nullcontext() if stack is None or part is None else stack.first_position_after(part):
             if change is None:
-                returned = self.model(**inputs, return_dict=True)
+                returned = predict()
+            elif self.taps is None:
+                raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
             else:
-                returned = self.taps.run(lambda: self.model(**inputs, return_dict=True), change, first_layer=layer)
+                returned = self.taps.run(predict, change, first_layer)
         return _probabilities(self.model, returned)
 
     @torch.no_grad()
@@ -344,13 +208,42 @@ def _classifier(model: Any, reader: TokenReader, query: Query | None) -> Hugging
     check_embeddings(model, network.run(embedded).probabilities, expected)
     short = network.embed(torch.tensor([reader.read(0, SHORT_SAMPLE).pieces]))
     network = replace(network, query=query or _query(network, (embedded, short)))
-    return replace(
+    network = replace(
         network,
         taps=find_taps(lambda: network.run(embedded).attention),
         pads=_pads(network, embedded, short),
         stack=find_stack(model, network.layers),
         sample=embedded,
     )
+    return replace(network, narrow=_narrow(network))
+
+
+def _narrow(network: HuggingFaceClassifier) -> str | None:
+    """The part of the last layer after which the first position suffices; tried on a sample, with other attention too.
+
+    None where no part shortens what the layer computes, or where the prediction would change.
+    """
+    if network.query != "first" or network.stack is None or network.sample is None or network.taps is None:
+        return None
+    last, sample = network.stack.layers[-1], network.sample
+    changes: tuple[Change | None, ...] = (None, lambda number, alpha: alpha.flip(-1))
+    whole = [network.run(sample, change=change).probabilities for change in changes]
+    for part, _ in last.named_children():
+        lengths: list[int] = []
+
+        def record(module: nn.Module, given: Any, result: Any, lengths: list[int] = lengths) -> None:
+            lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
+
+        tried, handle = replace(network, narrow=part), last.register_forward_hook(record)
+        try:
+            found = [tried.predict(sample, change=change) for change in changes]
+        except Exception:  # any error of a model that cannot be run this way
+            continue
+        finally:
+            handle.remove()
+        if set(lengths) == {1} and all(map(_same_probabilities, found, whole)):
+            return part
+    return None
 
 
 def _query(network: HuggingFaceClassifier, samples: Sequence[Tensor]) -> Query:
@@ -456,152 +349,3 @@ def _without_padding_warning(model: Any) -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(keep)
-
-
-MAX_PIECES = 128
-RULES = (  # the generation settings that decide which pieces are allowed
-    *("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_bos_token_id"),
-    *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
-)
-
-
-@contextmanager
-def open_translator(
-    model: str | Path | nn.Module,
-    tokenizer: Any = None,
-    *,
-    device: str | torch.device = "cpu",
-    trust_remote_code: bool = False,
-) -> Iterator[tuple["HuggingFaceTranslator", TokenReader]]:
-    """An encoder–decoder as a network, and its tokeniser as a reader.
-
-    model: a folder, a Hub id, or a model with its tokeniser; a model stays on its device.
-
-    >>> from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
-    >>> from tokenizers import Tokenizer, models, pre_tokenizers
-    >>> made = Tokenizer(models.WordLevel({"[UNK]": 0, "</s>": 1, "chat": 2, "cat": 3}, unk_token="[UNK]"))
-    >>> made.pre_tokenizer = pre_tokenizers.Whitespace()
-    >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="[UNK]", eos_token="</s>")
-    >>> parts = {f"{half}_{part}": 2 for half in ("encoder", "decoder") for part in ("layers", "attention_heads")}
-    >>> special = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"), 1)
-    >>> model = BartForConditionalGeneration(BartConfig(vocab_size=4, d_model=8, **parts, **special))
-    >>> with open_translator(model, tokenizer) as (network, reader):
-    ...     (passage,) = output_passages(network, reader, 0, "un chat noir", "cat")
-    ...     output = network.run(network.embed(torch.tensor([passage.pieces])), torch.tensor([passage.before]))
-    >>> passage.output, passage.target, passage.before, output.attention[0].shape
-    ('cat', 3, (1,), torch.Size([1, 2, 1, 3]))
-    """
-    loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
-    if not loaded.config.is_encoder_decoder:
-        raise DataError(f"{name_of(loaded)} is not an encoder–decoder: it has no cross-attention")
-    with in_words(name_of(loaded), "reading its longest input"):
-        reader = TokenReader(tokenizer, (), longest_input(loaded, tokenizer), table_rows(loaded))
-    with restored_afterwards(loaded):
-        with in_words(name_of(loaded), "a first translation"):
-            network = _translator(loaded, reader)
-        yield network, reader
-
-
-def output_passages(
-    network: "HuggingFaceTranslator",
-    reader: TokenReader,
-    number: int,
-    text: str,
-    translation: str | None = None,
-    *,
-    max_pieces: int = MAX_PIECES,
-) -> list[Passage]:
-    """One passage for each output word: it explains the word's first piece, given the pieces before it.
-
-    translation: the output; by default the model's own (greedy). At most `max_pieces` are used, and further pieces of a
-    translation count as cut. See the example of `open_translator`.
-    """
-    source = reader.read(number, text)
-    most = min(max_pieces, reader.longest)
-    if translation is None:
-        written = reader.written(number, network.translate(source.pieces, most))
-    else:
-        written = reader.read_output(number, translation)
-    firsts = [written.word.index(w) for w, special in enumerate(written.special) if not special]
-    cut = source.cut + max(0, len(written.pieces) - most)
-    return [
-        replace(
-            source,
-            target=written.pieces[first],
-            output=written.words[written.word[first]],
-            before=(network.start, *written.pieces[:first]),
-            cut=cut,
-        )
-        for first in firsts
-        if first < most
-    ]
-
-
-@dataclass(frozen=True)
-class HuggingFaceTranslator(OpenedModel):
-    """A `Network` with a probability for every possible next output piece.
-
-    start: the first piece of every output. scale: the factor of embeddings before the encoder.
-    """
-
-    start: int = 0
-    scale: float = 1.0
-
-    def embed(self, pieces: Pieces) -> Embedded:
-        """The source's word embeddings, without position information."""
-        table = self.model.get_encoder().get_input_embeddings()
-        embedded: Tensor = table(pieces.to(table.weight.device)) * self.scale
-        return embedded
-
-    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
-        """Run on B sources of one length; differentiable. before: the output so far; by default `start` alone."""
-        if before is None:
-            before = torch.full((len(embedded), 1), self.start)
-        inputs = {"inputs_embeds": embedded, "decoder_input_ids": before.to(embedded.device)}
-        returned = self.call(inputs, change)
-        attention = attention_of(self.model, returned.cross_attentions, embedded.shape[1])
-        return Output(_next_probabilities(returned), attention, (returned.encoder_last_hidden_state,) * len(attention))
-
-    @torch.no_grad()
-    def translate(self, pieces: Sequence[int], max_pieces: int) -> tuple[int, ...]:
-        """The model's own output (greedy), within its generation settings."""
-        own = self.model.generation_config
-        rules = {name: getattr(own, name, None) for name in RULES} | {"decoder_start_token_id": self.start}
-        greedy = type(own)(**rules, max_new_tokens=max_pieces, do_sample=False, num_beams=1)
-        source = torch.tensor([pieces], device=self.model.device)
-        written = self.model.generate(source, attention_mask=torch.ones_like(source), generation_config=greedy)
-        return tuple(written[0, 1:].tolist())
-
-
-@torch.no_grad()
-def _translator(model: Any, reader: TokenReader) -> HuggingFaceTranslator:
-    passage = reader.read(0, SAMPLE)
-    start = _start(model)
-    # One output piece more than the source has: only cross-attention has that shape.
-    before = torch.full((1, min(len(passage.pieces) + 1, reader.longest)), start, device=model.device)
-    returned = first_call(model, {**reader.encoded(SAMPLE), "decoder_input_ids": before})
-    attention = attention_of(model, getattr(returned, "cross_attentions", None), len(passage.pieces))
-    network = HuggingFaceTranslator(model, "last", len(attention), attention[0].shape[1], start=start)
-    scaled = replace(network, scale=float(getattr(model.get_encoder(), "embed_scale", 1.0)))
-    pieces = torch.tensor([passage.pieces])
-    expected = _next_probabilities(returned)
-    if not torch.allclose(network.run(network.embed(pieces), before).probabilities, expected):
-        network = scaled
-    embedded = network.embed(pieces)
-    check_embeddings(model, network.run(embedded, before).probabilities, expected)
-    return replace(network, taps=find_taps(lambda: network.run(embedded, before).attention))
-
-
-def _start(model: Any) -> int:
-    for settings in (model.config, model.generation_config):
-        for name in ("decoder_start_token_id", "bos_token_id"):
-            piece = getattr(settings, name, None)
-            if piece is not None:
-                return int(piece)
-    raise DataError(
-        f"{name_of(model)} does not define the first piece of its output; set config.decoder_start_token_id"
-    )
-
-
-def _next_probabilities(returned: Any) -> Float[Tensor, "B V"]:
-    return at_least_single(returned.logits[:, -1]).softmax(-1)

@@ -139,11 +139,16 @@ def integrated_gradients(
         end = subject.network.embed(batch.pieces).detach()
 
         def predict(some: PassageBatch, values: Tensor) -> Tensor:
-            return subject.run(some, values).probabilities
+            return subject.probabilities(some, values)
 
         return _integrate(subject, batch, end, _baseline(subject, batch, baseline), steps, predict)
 
-    return subject.map(passages, of_batch, gradients=True)
+    return subject.map(passages, of_batch, gradients=True, at_once=_texts_of_an_integral(subject, steps))
+
+
+def _texts_of_an_integral(subject: Subject, steps: int) -> Callable[[int], int]:
+    """How many texts of a length are integrated together: the steps of a few fill a batch, with little padding."""
+    return within(max(1, subject.max_tokens // 4 // steps))
 
 
 def _baseline(subject: Subject, batch: PassageBatch, piece: int | None) -> Tensor:
@@ -189,7 +194,7 @@ def hidden_integrated_gradients(
 
         return [*_integrate(subject, batch, place.states, start, steps, predict)]
 
-    rows = subject.map(passages, of_batch, gradients=True)
+    rows = subject.map(passages, of_batch, gradients=True, at_once=_texts_of_an_integral(subject, steps))
     known = [row for row in rows if row is not None]
     return known if len(known) == len(passages) else None
 

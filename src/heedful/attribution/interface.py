@@ -1,183 +1,40 @@
-"""The attribution interface: what any model must offer (`Network`), and how it is run on passages (`Subject`).
+"""The attribution interface: passages of text, and how a network is run on them (`Subject`).
 
-Our classifiers and translators, Hugging Face models and any `nn.Module` fulfil `Network`. Every attribution method
-takes a `Subject` and some `Passage`s, and returns one row of words for each passage. The model is left as it was
-found, and a batch gives the same numbers as its passages one by one.
+Every attribution method takes a `Subject` and some `Passage`s, and returns one row of words for each passage. The model
+is left as it was found, and a batch gives the same numbers as its passages one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+from heedful.attribution.network import (
+    Before,
+    Change,
+    Network,
+    Output,
+    PaddingNetwork,
+    Pieces,
+    PredictingNetwork,
+    ResumingNetwork,
+    WeighingNetwork,
+)
 from heedful.errors import DataError
 from heedful.models.training import evaluation_mode
 
 T = TypeVar("T")
-Query = Literal["first", "last", "mean", "weighted", "only"]
-Pieces = Int[Tensor, "B L"]
-Embedded = Float[Tensor, "B L E"]
-Before = Int[Tensor, "B T"] | None  # the output pieces so far
-Change = Callable[[int, Tensor], Tensor]  # (layer, α (B, H, Q, L)) → the α to use in its place
 Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
 WASTE = 0.15  # share of padding in a batch that is filled with texts of different lengths
-
-
-@dataclass(frozen=True)
-class Output:
-    """The result of running a model on B inputs of L pieces each.
-
-    probabilities: of every label, or of every next output piece. attention: of each layer, from Q positions to the L
-    pieces. hidden: the states that each layer's attention reads, one per piece.
-    """
-
-    probabilities: Float[Tensor, "B K"]
-    attention: tuple[Float[Tensor, "B H Q L"], ...]
-    hidden: tuple[Float[Tensor, "B L D"], ...]
-
-
-@runtime_checkable
-class Network(Protocol):
-    """A model that returns its attention and hidden states.
-
-    query: which of the Q positions of `Output.attention` explain the prediction: the first (a classification token),
-    the last (a decoder), the mean of all, a weighted mean (see `WeighingNetwork`), or the only one there is (Q = 1).
-    """
-
-    @property
-    def modules(self) -> tuple[nn.Module, ...]:
-        """The modules to keep in evaluation mode."""
-
-    @property
-    def query(self) -> Query:
-        """Which of the Q positions of `Output.attention` explain the prediction."""
-
-    @property
-    def layers(self) -> int:
-        """How many layers of attention there are."""
-
-    @property
-    def heads(self) -> int:
-        """How many heads each layer has."""
-
-    @property
-    def can_change(self) -> bool:
-        """Whether `run` can replace the model's attention."""
-
-    @property
-    def parts(self) -> "ModelParts | None":
-        """The steps of `run` as separate functions; None of a model that can only be run as a whole."""
-
-    def embed(self, pieces: Pieces) -> Embedded:
-        """Embeddings that `run` takes, without position information."""
-
-    def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
-        """Run on B inputs of one length; differentiable. before: of an encoder–decoder, the output pieces so far."""
-
-    def randomised(self, seed: int) -> "Network | None":
-        """The same architecture with new random parameters; None where that is not possible."""
-
-
-@runtime_checkable
-class PaddingNetwork(Network, Protocol):
-    """A network that can be run on inputs of different lengths together, padded on the right.
-
-    pads: whether padding changes nothing, which is tried when the model is opened.
-    """
-
-    pads: bool
-
-    def run_padded(self, embedded: Embedded, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
-        """As `run`; mask: which positions are no padding."""
-
-
-@runtime_checkable
-class ResumingNetwork(Network, Protocol):
-    """A network that can be run from one of its layers on, so that the layers below are computed once."""
-
-    def resumes_at(self, layer: int) -> bool:
-        """Whether `resume` gives the same as a run of the whole network."""
-
-    def resume(
-        self,
-        layer: int,
-        states: Float[Tensor, "B L D"],
-        mask: Bool[Tensor, "B L"] | None = None,
-        change: Change | None = None,
-    ) -> Float[Tensor, "B K"]:
-        """The probabilities for these states at the input of a layer; differentiable."""
-
-
-@runtime_checkable
-class WeighingNetwork(Network, Protocol):
-    """A network whose head reads several positions, in shares that depend on the text (query "weighted")."""
-
-    def reading(self, embedded: Embedded, mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
-        """The share of each position; they sum to 1."""
-
-
-@dataclass(frozen=True)
-class States:
-    """Hidden states, one per position, and whatever else the prediction needs (`aside`, first axis B)."""
-
-    hidden: Float[Tensor, "B L D"]
-    aside: tuple[Tensor, ...] = ()
-
-    def rows(self, index: Int[Tensor, " R"]) -> "States":
-        """The rows at these indices, repeated as the indices are; copies of a single row share its memory."""
-        if len(index) and bool((index == index[0]).all()):
-            one, n = index[:1], len(index)
-            hidden, *aside = (part[one].expand(n, *part.shape[1:]) for part in (self.hidden, *self.aside))
-            return States(hidden, tuple(aside))
-        return States(self.hidden[index], tuple(part[index] for part in self.aside))
-
-
-@dataclass(frozen=True)
-class LSTMLayer:
-    """States that `ModelParts.encode` is one LSTM layer in one or two directions, so that the fast path applies.
-
-    `finish(hidden, last, before)` makes `States` of the layer's outputs (both directions side by side) and of the state
-    (h, c) after each direction's last token. It treats each position separately.
-    """
-
-    forward: nn.LSTM
-    backward: nn.LSTM | None
-    finish: Callable[[Tensor, Sequence[tuple[Tensor, Tensor]], Tensor | None], States]
-
-
-@dataclass(frozen=True)
-class ModelParts:
-    """The steps of a model with one layer of attention: embed → encode → score → project → read.
-
-    encode   embeddings (B, L, E), mask (B, L), output pieces so far (B, T) or None → `States`
-    score    `States` → scores, first axis B
-    project  scores, mask → α (B, H, Q, L)
-    read     `States`, α → probabilities (B, K)
-
-    Inputs may be padded on the right, and padding changes nothing at other positions. From `score` on, a masked
-    position has the same effect as a removed one, wherever it is.
-    """
-
-    encode: Callable[[Tensor, Tensor, Tensor | None], States]
-    score: Callable[[States], Tensor]
-    project: Callable[[Tensor, Tensor], Tensor]
-    read: Callable[[States, Tensor], Tensor]
-    lstm: LSTMLayer | None = None
-
-    def output(self, states: States, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
-        """Everything from the hidden states on."""
-        alpha = self.project(self.score(states), mask)
-        alpha = alpha if change is None else change(0, alpha)
-        return Output(self.read(states, alpha), (alpha,), (states.hidden,))
 
 
 @dataclass(frozen=True)
@@ -322,6 +179,7 @@ class Subject:
     ) -> None:
         self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
         self.memo: dict[tuple[tuple[int, ...], tuple[int, ...], int], float] | None = None
+        self.visible: dict[int, list[Tensor]] = {}  # by length: which places each layer can see
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
@@ -360,7 +218,7 @@ class Subject:
         keys = [(passage.pieces, passage.before, passage.target) for passage in left]
         new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
         predicted: list[float] = self.map(
-            list(new.values()), lambda batch: numbers(target_probability(self.run(batch).probabilities, batch))
+            list(new.values()), lambda batch: numbers(target_probability(self.probabilities(batch), batch))
         )
         known.update(zip(new, predicted, strict=True))
         return np.array([known.get(key, np.nan) for key in keys])
@@ -369,7 +227,7 @@ class Subject:
         """Probabilities when the model uses another attention than its own."""
         self.require_change("replacing attention")
         return np.stack(
-            self.map(passages, lambda batch: numbers(self.run(batch, change=partial(change, batch)).probabilities))
+            self.map(passages, lambda batch: numbers(self.probabilities(batch, change=partial(change, batch))))
         )
 
     def require_change(self, purpose: str) -> None:
@@ -401,6 +259,27 @@ class Subject:
         self._check(output, batch, finite=finite)
         return output
 
+    def probabilities(
+        self,
+        batch: PassageBatch,
+        embedded: Tensor | None = None,
+        change: Change | None = None,
+        *,
+        finite: bool = True,
+    ) -> Float[Tensor, "B K"]:
+        """The probabilities of `run`, without its attention and states where the network then has less to do."""
+        network = self.network
+        mask = None if bool(batch.mask.all()) else batch.mask
+        can_read = batch.before is None and (mask is None or self._padding is not None)
+        if self.parts is not None or not can_read or not isinstance(network, PredictingNetwork):
+            return self.run(batch, embedded, change, finite=finite).probabilities
+        embedded = network.embed(batch.pieces) if embedded is None else embedded
+        self.on_run(*embedded.shape[:2])
+        found = network.predict(embedded, mask, change)
+        if finite:
+            check_finite(found, batch)
+        return found
+
     def resumes_at(self, layer: int) -> bool:
         """Whether the network can be run from this layer on (`resume`)."""
         network = self.network
@@ -423,7 +302,7 @@ class Subject:
         """
         if self.resumes_at(layer):
             return lambda rows, change: self.resume(batch.take(rows), layer, states[rows], change)
-        return lambda rows, change: self.run(batch.take(rows), change=change, finite=False).probabilities
+        return lambda rows, change: self.probabilities(batch.take(rows), change=change, finite=False)
 
     def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
         """The share of each position in what the head reads; None where the query is a single position."""
@@ -446,7 +325,7 @@ class Subject:
         if p.ndim != 2 or len(p) != B:
             raise DataError(f"the network returned probabilities of shape {tuple(p.shape)}; they must be ({B}, labels)")
         if finite:
-            _check_finite(p, batch)
+            check_finite(p, batch)
 
     def map(
         self,
@@ -530,11 +409,12 @@ def target_probability(probabilities: Float[Tensor, "B K"], batch: PassageBatch)
     K, targets = probabilities.shape[1], batch.targets
     if not bool(((targets >= 0) & (targets < K)).all()):
         raise DataError(f"targets {targets.tolist()} do not all exist: the model has outputs 0 to {K - 1}")
-    _check_finite(probabilities, batch)
+    check_finite(probabilities, batch)
     return probabilities.gather(1, targets[:, None])[:, 0]
 
 
-def _check_finite(probabilities: Tensor, batch: PassageBatch) -> None:
+def check_finite(probabilities: Tensor, batch: PassageBatch) -> None:
+    """Refuse predictions that are not numbers; the error names the text."""
     if not bool(torch.isfinite(probabilities).all()):
         row = int((~torch.isfinite(probabilities)).any(1).nonzero()[0])
         raise DataError(f"text {batch.passages[row].text}: the model's prediction is not a number")

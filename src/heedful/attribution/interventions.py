@@ -7,6 +7,7 @@ ranks first are erased, to see whether the prediction needs them (comprehensiven
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,7 +16,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
-from heedful.attribution.interface import BatchChange, Keep, Numbers, Passage, PassageBatch, Subject, numbers
+from heedful.attribution.interface import (
+    BatchChange,
+    Keep,
+    Numbers,
+    Passage,
+    PassageBatch,
+    Subject,
+    check_finite,
+    numbers,
+)
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
 from heedful.models.adversary import jensen_shannon, total_variation
@@ -38,24 +48,43 @@ def prediction_changes(
 
     In all layers at once, in each layer alone, and in the single head of the headline map, if it shows one.
     """
-    result: dict[str, Numbers] = {}
+    subject.require_change("replacing attention")
     visible, layers = visible_places(subject), subject.network.layers
     scopes: dict[str, tuple[int | None, int | None]] = {EVERYWHERE: (None, None)}
     scopes |= {layer_name(layer): (layer, None) for layer in range(layers)}
     if is_head(headline):
         scopes[headline] = (layer_of(headline), head_of(headline))
-    for scope, (layer, head) in scopes.items():
+    if layers == 1:
+        del scopes[layer_name(0)]  # the only layer is all layers
+    changes = {
+        (kind, scope): (layer, change)
+        for scope, (layer, head) in scopes.items()
         for kind, change in (
             ("permuted", permuted(seed, layer, head, visible=visible)),
             ("uniform", uniform(layer, head, visible=visible)),
-        ):
-            names = f"tvd/{kind}/{scope}", f"flip/{kind}/{scope}"
-            if layers == 1 and scope == layer_name(0):  # the only layer is all layers
-                result |= {name: result[name.replace(scope, EVERYWHERE)] for name in names}
-                continue
-            changed = subject.with_attention(passages, change)
-            result[names[0]] = metrics.total_variation(probabilities, changed)
-            result[names[1]] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
+        )
+    }
+
+    resumed = {layer for layer, _ in changes.values() if layer is not None and subject.resumes_at(layer)}
+
+    def of_batch(batch: PassageBatch) -> Numbers:
+        states = subject.run(batch).hidden if resumed else ()
+        found = []
+        for layer, change in changes.values():
+            if layer is not None and layer in resumed:  # the layers below are not run again
+                found.append(subject.resume(batch, layer, states[layer], partial(change, batch)))
+            else:
+                found.append(subject.probabilities(batch, change=partial(change, batch)))
+            check_finite(found[-1], batch)
+        return numbers(torch.stack(found, dim=1))
+
+    result: dict[str, Numbers] = {}
+    predicted: Numbers = np.stack(subject.map(passages, of_batch), axis=1)
+    for (kind, scope), changed in zip(changes, predicted, strict=True):
+        own = (layer_name(0),) if layers == 1 and scope == EVERYWHERE else ()
+        for name in (scope, *own):
+            result[f"tvd/{kind}/{name}"] = metrics.total_variation(probabilities, changed)
+            result[f"flip/{kind}/{name}"] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
     return result
 
 
@@ -65,9 +94,9 @@ def visible_places(subject: Subject) -> Visible:
     A weight of 0 does not show that a place is masked: a saturated softmax and a sparse projection give it to places
     that they could read. A place is masked if its weight is 0 in every head for random inputs of every scale too, for
     which a layer gives weight to all that it can see. Without an input of one length (in encoder–decoders), all source
-    places are visible.
+    places are visible. The subject keeps what was found for a length.
     """
-    known: dict[int, list[Tensor]] = {}
+    known = subject.visible
 
     def probed(like: Tensor) -> list[Tensor]:
         L = like.shape[1]

@@ -1,6 +1,6 @@
-"""The stack of layers of a model, and runs that begin at one of its layers."""
+"""The stack of layers of a model: runs that begin at one of its layers, or end with the first position alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,18 +25,31 @@ class LayerStack:
         ...     torch.equal(model(torch.zeros(1, 1, 2)), layers[2](states))
         True
         """
-        skipped = self.layers[:layer]
-        own = [module.__dict__.get("forward") for module in skipped]
-        try:
-            for module in skipped:
-                module.__dict__["forward"] = _constant(states)
+        with _replaced({module: _constant(states) for module in self.layers[:layer]}):
             yield
-        finally:
-            for module, forward in zip(skipped, own, strict=True):
-                if forward is None:
-                    del module.__dict__["forward"]
-                else:
-                    module.__dict__["forward"] = forward
+
+    @contextmanager
+    def first_position_after(self, part: str) -> Iterator[None]:
+        """While entered, the last layer computes only the first position after this part of it.
+
+        A head that reads no other position then predicts the same, if the rest of the layer treats positions one by
+        one.
+
+        >>> import torch
+        >>> layer = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+        >>> with LayerStack((layer,)).first_position_after("0"):
+        ...     tuple(layer(torch.zeros(1, 5, 2)).shape)
+        (1, 1, 3)
+        """
+        module = self.layers[-1].get_submodule(part)
+        own = module.forward
+
+        def first(*given: Any, **options: Any) -> Any:
+            result = own(*given, **options)
+            return (result[0][:, :1], *result[1:]) if isinstance(result, tuple) else result[:, :1]
+
+        with _replaced({module: first}):
+            yield
 
 
 def find_stack(model: nn.Module, layers: int) -> LayerStack | None:
@@ -51,6 +64,22 @@ def find_stack(model: nn.Module, layers: int) -> LayerStack | None:
         if isinstance(module, nn.ModuleList) and len(module) == layers and len({type(part) for part in module}) == 1:
             return LayerStack(tuple(module))
     return None
+
+
+@contextmanager
+def _replaced(forwards: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
+    """While entered, these modules compute something else; afterwards their own function is restored."""
+    own = {module: module.__dict__.get("forward") for module in forwards}
+    try:
+        for module, forward in forwards.items():
+            module.__dict__["forward"] = forward
+        yield
+    finally:
+        for module, before in own.items():
+            if before is None:
+                del module.__dict__["forward"]
+            else:
+                module.__dict__["forward"] = before
 
 
 def _constant(states: Tensor) -> Callable[..., Any]:

@@ -18,15 +18,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heedful.attribution.interface import (
-    LSTMLayer,
-    ModelParts,
-    Numbers,
-    PassageBatch,
-    Subject,
-    numbers,
-    target_probability,
-)
+from heedful.attribution.interface import Numbers, PassageBatch, Subject, numbers, target_probability
+from heedful.attribution.network import LSTMLayer, ModelParts
 from heedful.errors import ConfigError
 from heedful.models.encoders import is_plain
 

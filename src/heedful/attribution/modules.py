@@ -6,18 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from heedful.attribution.interface import (
-    Before,
-    Change,
-    Embedded,
-    LSTMLayer,
-    ModelParts,
-    Network,
-    Output,
-    Passage,
-    Query,
-    States,
-)
+from heedful.attribution.interface import Passage
+from heedful.attribution.network import Before, Change, Embedded, LSTMLayer, ModelParts, Network, Output, Query, States
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from heedful.attribution.interface import Change, Embedded
+from heedful.attribution.network import Change, Embedded
 from heedful.errors import DataError
 
 T = TypeVar("T")

@@ -5,58 +5,33 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from itertools import compress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from heedful.attribution.attention_maps import (
-    Importance,
-    Reading,
-    attention_maps,
-    head_of,
-    is_head,
-    layer_name,
-    layer_of,
-    read_attention,
-)
 from heedful.attribution.importance import can_integrate, captum_missing
-from heedful.attribution.interface import Network, Numbers, Passage, Subject
-from heedful.attribution.interventions import (
-    OtherMap,
-    average_random_orders,
-    erasures,
-    other_maps,
-    prediction_changes,
-    random_orders,
-)
-from heedful.audits.human_labels import (
-    Rationales,
-    alignment_errors,
-    marked_percent,
-    output_words,
-    plausibility,
-    rationale_of,
-)
-from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score, Weights
-from heedful.audits.scores import RANDOM_MODEL, Importances, ScoreTable, chance, contrasts, importances, orders, scores
+from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.network import Network
+from heedful.audits.human_labels import Rationales, alignment_errors, marked_percent, output_words
+from heedful.audits.measurements import Measurements, special_piece
+from heedful.audits.parts import MeasuredPart, measured
+from heedful.audits.result import AuditResult, LabelCount, Score
+from heedful.audits.scores import ScoreTable, chance, contrasts, scores
 from heedful.audits.verdict import judge
 from heedful.config import MEASURES, AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
 from heedful.execution.pool import Event, OnEvent
-from heedful.storage.atomic_files import valid_path, without_nan
+from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
-from heedful.storage.serialization import digest, from_mapping
-from heedful.storage.step_cache import StepCache
+from heedful.storage.serialization import digest
 
-FORMAT = 6  # of the cached parts
 RANDOM_TEXTS = 16  # a random model reads at least so many texts, if there are as many
 LONG = 512  # words of a text that is announced before it is measured
 BEAT = 1.0  # seconds between two events of progress within a chunk
@@ -129,19 +104,10 @@ def prepared(
 ) -> Subject:
     """A copy of the subject that erases words as the settings say, and predicts no shortened text twice."""
     own = copy.copy(subject)
-    own.on_run, own.memo = on_run, {}
+    own.on_run, own.memo, own.visible = on_run, {}, {}
     if settings.erase == "mask":
         own.mask = special_piece(subject, "mask", "--erase mask", "--erase delete")
     return own
-
-
-def special_piece(subject: Subject, name: str, option: str, instead: str) -> int:
-    """The pad or mask piece of a subject's reader; an error names the option that needs it."""
-    find = getattr(subject.reader, "special_piece", lambda name: None)
-    piece: int | None = find(name)
-    if piece is None:
-        raise ConfigError(f"{option}: the model's tokeniser has no {name} token; use {instead}")
-    return piece
 
 
 class _Heartbeat:
@@ -208,253 +174,6 @@ def free_folder(out: Path | str) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class MeasuredPart:
-    """Measurements of some passages: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
-
-    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions.
-    """
-
-    numbers: dict[str, Numbers]
-    important: dict[str, list[list[int]]]
-    outputs: list[str]
-    predicted: list[str]
-    examples: list[AuditExample]
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """What is measured: the model, random models of the same shape, and the rationales of people, if any.
-
-    reads: how many of the random models read each text; they take turns.
-    """
-
-    subject: Subject
-    random: tuple[Subject, ...]
-    settings: AuditSettings
-    rationales: Rationales | None = None
-    percent: int | None = None
-    reads: int = 1
-
-    @property
-    def headline(self) -> str:
-        """The name of the map that the verdict is about."""
-        return self.settings.headline or layer_name(self.subject.network.layers - 1)
-
-    def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
-        """Measure some passages; where `examples` is true, keep words and weights."""
-        settings, targeted = self.settings, self.subject.with_targets(passages)
-        if self.subject.memo is not None:
-            self.subject.memo.clear()  # predictions of shortened texts, which leave-one-out and erasure share
-        reading, maps = _read(self.subject, targeted, settings)
-        if self.headline not in maps:
-            raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
-        measures = settings.measures
-        layer = layer_of(self.headline) if "hidden" in measures else None
-        important = Importances({}, {})
-        if "tau" in measures:
-            important = _important(self.subject, targeted, settings, layer)
-        predicted = [self.subject.output_name(int(best)) for best in reading.probabilities.argmax(1)]
-        compared = orders(maps, important.inputs, important.hidden, self.headline)
-        shown = {self.headline: maps[self.headline], **important.inputs}
-        numbers = _facts(targeted, reading, predicted) | compared.numbers | self._ranked(targeted, shown)
-        others: list[OtherMap] = []
-        can_change = self.subject.network.can_change
-        if can_change and "changes" in measures:
-            numbers |= prediction_changes(self.subject, targeted, reading.probabilities, settings.seed, self.headline)
-        if can_change and "adversary" in measures:
-            others = self._adversary(targeted)
-        if others:
-            numbers[f"adversary/{self.headline}"] = np.array([other.divergence for other in others])
-        for k, random in enumerate(self.random):
-            turns = [i for i, p in enumerate(passages) if (p.text + k) % len(self.random) < self.reads]
-            compared_there = _of_random(random, [passages[i] for i in turns], settings, self.headline) if turns else {}
-            for name, values in compared_there.items():
-                own = numbers[f"{RANDOM_MODEL}{k + 1} {name}"] = np.full(len(passages), np.nan)
-                own[turns] = values
-        kept = [i for i, is_kept in enumerate(examples) if is_kept]
-        return MeasuredPart(
-            numbers,
-            compared.important,
-            [passage.output for passage in targeted],
-            predicted,
-            [
-                self._example(targeted[i], i, shown, numbers["probability"][i], others[i] if others else None)
-                for i in kept
-            ],
-        )
-
-    def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
-        """Erasure and plausibility of the rankings of words, without the special ones."""
-        rankings = {name: _plain(passages, rows, self.settings.include_special) for name, rows in shown.items()}
-        rankings |= random_orders(passages, self.settings.seed, self.settings.random_orders)
-        result = erasures(self.subject, passages, rankings) if "erasure" in self.settings.measures else {}
-        if self.rationales is not None and self.percent is not None:
-            result |= plausibility(passages, rankings, self.rationales, self.percent)
-        return average_random_orders(result)
-
-    def _adversary(self, passages: Sequence[Passage]) -> list[OtherMap]:
-        layer = layer_of(self.headline)
-        if not self.settings.adversary_steps or layer is None:
-            return []
-        return other_maps(
-            self.subject,
-            passages,
-            layer=layer,
-            head=head_of(self.headline),
-            steps=self.settings.adversary_steps,
-            include_special=self.settings.include_special,
-            seed=self.settings.seed,
-        )
-
-    def _example(
-        self, passage: Passage, i: int, shown: Mapping[str, Importance], probability: float, other: OtherMap | None
-    ) -> AuditExample:
-        explained = passage.explained(include_special=self.settings.include_special)
-        marked = None if self.rationales is None else rationale_of(passage, self.rationales)
-        weights = {name: tuple(rows[i].tolist()) for name, rows in shown.items()}
-        return AuditExample(
-            passage.text,
-            tuple(compress(passage.words, explained)),
-            passage.output,
-            passage.label,
-            float(probability),
-            weights.pop(self.headline),
-            tuple(Weights(name, values) for name, values in weights.items()),
-            () if marked is None else tuple(marked.tolist()),
-            () if other is None else tuple(other.weights.tolist()),
-            None if other is None else other.divergence,
-            None if other is None else other.probability,
-        )
-
-
-def _read(
-    subject: Subject, passages: Sequence[Passage], settings: AuditSettings
-) -> tuple[Reading, dict[str, Importance]]:
-    """Probabilities, and every map of attention by its name."""
-    reading = read_attention(subject, passages)
-    special = settings.include_special
-    return reading, attention_maps(passages, reading.attention, reading.rollout, include_special=special)
-
-
-def _important(
-    subject: Subject, passages: Sequence[Passage], settings: AuditSettings, layer: int | None = None
-) -> Importances:
-    return importances(
-        subject,
-        passages,
-        steps=settings.integrated_steps,
-        include_special=settings.include_special,
-        layer=layer,
-        smallest=settings.smallest_drop,
-        baseline=_baseline_piece(subject, settings),
-        spans=settings.spans,
-    )
-
-
-def _baseline_piece(subject: Subject, settings: AuditSettings) -> int | None:
-    if settings.baseline == "zero":
-        return None
-    return special_piece(subject, settings.baseline, f"--baseline {settings.baseline}", "--baseline zero")
-
-
-def _of_random(
-    random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
-) -> dict[str, Numbers]:
-    """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small the importances are."""
-    targeted = random.with_targets(passages)
-    _, maps = _read(random, targeted, settings)
-    important = importances(random, targeted, steps=0, include_special=settings.include_special, spans=settings.spans)
-    shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
-    compared = orders(shown, important.inputs, important.hidden)
-    return {name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in maps}
-
-
-def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:
-    correct = [
-        np.nan if p.label is None else float(p.label == name) for p, name in zip(passages, predicted, strict=True)
-    ]
-    probability = [row[passage.target] for passage, row in zip(passages, reading.probabilities, strict=True)]
-    return {"correct": np.array(correct), "probability": np.array(probability)}
-
-
-def _plain(passages: Sequence[Passage], rows: Importance, include_special: bool) -> list[Numbers]:
-    """Rows of the explained words, without the special ones."""
-    result = []
-    for i, passage in enumerate(passages):
-        explained = passage.explained(include_special=include_special)
-        result.append(np.asarray(rows[i][passage.explained()[explained]], dtype=np.float64))
-    return result
-
-
-Text = Sequence[tuple[Passage, bool]]  # the passages of one text, and which of them are kept as examples
-
-
-def measured(
-    folder: Path,
-    texts: Sequence[Text],
-    measure: Callable[[Text], MeasuredPart],
-    *,
-    key: str,
-    chunk: int = 32,
-    on_progress: OnEvent = lambda line: None,
-) -> list[MeasuredPart]:
-    """`measure` of every text, in chunks; each text is cached in `folder` by itself, and read if it is there.
-
-    key: everything besides a text that its result depends on; with the text it names the file. The first text is
-    measured alone, so that an audit that is interrupted soon after has something to go on from. chunk: how many
-    passages are measured together. Progress counts passages: `{"model": "audit", "step": 32, "steps": 200}`.
-    """
-    cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
-    names = [digest([FORMAT, key, text])[:32] for text in texts]
-    parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
-    total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
-    begun: Event = {"model": "audit", "step": done, "steps": total}
-    on_progress({**begun, "resumed": True} if parts else begun)
-    for group in _chunks(texts, chunk):
-        missing = [i for i in group if i not in parts]
-        if not missing:
-            continue
-        # The whole chunk, so that an audit that was interrupted rounds as one that was not.
-        part = measure([pair for i in group for pair in texts[i]])
-        split = dict(zip(group, _split(part, [texts[i] for i in group]), strict=True))
-        for i in missing:
-            cache.put(names[i], _plain_part(split[i]))
-            parts[i] = split[i]
-            done += len(texts[i])
-        on_progress({"model": "audit", "step": done, "steps": total})
-    on_progress({"model": "audit", "done": True})
-    return [parts[i] for i in range(len(texts))]
-
-
-def _chunks(texts: Sequence[Text], most: int) -> Iterator[list[int]]:
-    """The numbers of texts that are measured together: the first alone, then as many as `most` passages."""
-    yield from ([i] for i in range(len(texts))[:1])
-    group: list[int] = []
-    for i in range(1, len(texts)):
-        if group and sum(len(texts[j]) for j in (*group, i)) > most:
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group
-
-
-def _split(part: MeasuredPart, texts: Sequence[Text]) -> list[MeasuredPart]:
-    """The measurements of each text."""
-    ends = np.cumsum([len(text) for text in texts]).tolist()
-    return [
-        MeasuredPart(
-            {name: values[start:end] for name, values in part.numbers.items()},
-            {name: rows[start:end] for name, rows in part.important.items()},
-            part.outputs[start:end],
-            part.predicted[start:end],
-            [example for example in part.examples if example.text == text[0][0].text],
-        )
-        for text, start, end in zip(texts, [0, *ends[:-1]], ends, strict=True)
-    ]
-
-
 def fingerprint(network: Network) -> str:
     """SHA-256 of a network's shape, parameters and buffers.
 
@@ -474,22 +193,6 @@ def fingerprint(network: Network) -> str:
                 sha.update(repr((name, tensor.dtype, tuple(tensor.shape))).encode())
                 sha.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return sha.hexdigest()
-
-
-def _plain_part(part: MeasuredPart) -> dict[str, Any]:
-    numbers = {name: values.tolist() for name, values in part.numbers.items()}
-    plain: dict[str, Any] = without_nan(asdict(replace(part, numbers={})) | {"numbers": numbers})
-    return plain
-
-
-def _part(plain: Mapping[str, Any]) -> MeasuredPart:
-    return MeasuredPart(
-        {name: np.array(values, dtype=np.float64) for name, values in plain["numbers"].items()},
-        plain["important"],
-        plain["outputs"],
-        plain["predicted"],
-        [from_mapping(AuditExample, example, where="example") for example in plain["examples"]],
-    )
 
 
 def sampled(passages: Sequence[Passage], settings: AuditSettings) -> list[Passage]:

@@ -80,8 +80,12 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
     """
     network, models = subject.network, settings.random_models
     layer = layer_of(settings.headline) if settings.headline else network.layers - 1
-    resumes = layer is not None and subject.resumes_at(layer)
-    above = (network.layers - (layer or 0)) / network.layers if resumes else 1.0
+
+    def above_of(number: int | None) -> float:
+        """The share of the layers that are run from this one on."""
+        return (network.layers - number) / network.layers if number is not None and subject.resumes_at(number) else 1.0
+
+    above, changed_layers = above_of(layer), sum(map(above_of, range(network.layers)))
     words = len(deleted_spans(passage, settings.spans))
     integrated = 2 * settings.integrated_steps if can_integrate() else 0
     leave_one_out = words + 1
@@ -90,7 +94,7 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
         "hidden": 2 + above * (integrated + leave_one_out),
         "random": turns_of_random_models(models, passages) * (3 + leave_one_out) if models else 0,
         "erasure": (RANKINGS + settings.random_orders) * LEVELS,
-        "changes": 2 * (network.layers + 1) if network.can_change else 0,
+        "changes": 1 + 2 * (1 + changed_layers) if network.can_change else 0,  # permuted and uniform, in all and each
         "adversary": above * 2 * settings.adversary_steps if network.can_change else 0,
     }
     return {name: float(count) for name, count in needed.items() if name in settings.measures}

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heedful.attribution.interface import Passage, Query, Subject
+from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import OpenNetwork, WordReader, classifier_network, translator_network
+from heedful.attribution.network import Query
 from heedful.audits.human_labels import Rationales, marked_words
 from heedful.data.catalog import CATALOG, data_directory
 from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
@@ -88,7 +89,8 @@ def open_request(
     elif isinstance(model, Subject):
         yield _classified(model, _texts(corpus, split), labels, pick)
     else:
-        from heedful.attribution.huggingface import open_classifier, open_translator
+        from heedful.attribution.huggingface import open_classifier
+        from heedful.attribution.huggingface_translator import open_translator
 
         options: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
         if isinstance(corpus, ParallelCorpus):
@@ -163,7 +165,7 @@ def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: 
 
 
 def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> AuditRequest:
-    from heedful.attribution.huggingface import output_passages
+    from heedful.attribution.huggingface_translator import output_passages
 
     chosen = pick(range(len(split)))
     passages = [p for i in chosen for p in output_passages(network, reader, i, split.sources[i], split.targets[i])]

@@ -42,7 +42,7 @@ class AuditQuestion:
 class AuditVerdict:
     """The questions, the grade that follows from their answers, and one sentence that gives the reason.
 
-    grade: None in results that were stored before there were grades.
+    grade: None where questions that it rests on were left out, and in results stored before there were grades.
     """
 
     sentence: str

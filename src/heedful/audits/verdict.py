@@ -2,7 +2,8 @@
 
 Every question is about the map that a reader is shown. It is answered *yes* where the 95 % interval of its statistic
 lies above the smallest effect worth having, *no* where it lies below, and *unclear* otherwise. Where the statistic is a
-tested difference, *yes* also needs a corrected p-value below 0.05, as in the table of comparisons.
+tested difference, *yes* also needs a corrected p-value below 0.05, as in the table of comparisons. A grade needs the
+questions it rests on: where one of them was left out by choice, there is none, unless another answer decides alone.
 """
 
 import math
@@ -29,7 +30,7 @@ QUESTIONS = (
     "Could another attention give the same prediction?",
     "Does it agree with importance in every layer?",
 )
-MEASURE_OF = ("changes", "tau", "random", "erasure", "adversary", "tau")  # what answers each question
+MEASURES_OF = (("changes",), ("tau",), ("tau", "random"), ("erasure",), ("adversary",), ("tau",))  # of each question
 PREFIX: dict[Grade, str] = {
     "show": "Show it",
     "show with a caveat": "Show it with a caveat",
@@ -62,9 +63,18 @@ def judge(
     asked = (
         _moves(evidence), agrees, _trained(evidence), _needs(evidence), _another(evidence), _layers(evidence, agrees)
     )  # fmt: skip
-    measured = evidence.settings.measures
-    questions = tuple(_skipped(*pair, measured) for pair in zip(asked, MEASURE_OF, strict=True))
-    grade, reason = _graded(questions, _majority(accuracy, labels))
+    skipped = [_skipped(question, number, evidence.settings) for number, question in enumerate(asked)]
+    questions = tuple(
+        question if reason is None else replace(question, because=reason)
+        for question, reason in zip(asked, skipped, strict=True)
+    )
+    decided = _ruled_out(questions, _majority(accuracy, labels))
+    missing = [QUESTIONS[number] for number, reason in enumerate(skipped[:-1]) if reason is not None]
+    if decided is None and missing:
+        return AuditVerdict(
+            f"Not graded: questions that a grade rests on were not asked ({' '.join(missing)}).", questions
+        )
+    grade, reason = decided or _graded(questions)
     known = accuracy is not None and accuracy.n >= FEWEST and _one_of_several(labels)
     note = "" if known else f"; {NO_LABELS}"
     return AuditVerdict(f"{PREFIX[grade]}: {reason}{note}.", questions, grade)
@@ -253,11 +263,15 @@ def _layers(evidence: _Evidence, shown: AuditQuestion) -> AuditQuestion:
     return _decided(5, deciding, answer, [taus])
 
 
-def _skipped(question: AuditQuestion, measure: str, measures: Sequence[str]) -> AuditQuestion:
-    """The question; if its measure was skipped, that is why it was not asked."""
-    if measure in measures or question.estimate is not None:
-        return question
-    return replace(question, because=f"not asked: the measure {measure!r} was skipped (--only or --skip)")
+def _skipped(question: AuditQuestion, number: int, settings: AuditSettings) -> str | None:
+    """Why the user's choice of measures left a question out; None if it did not."""
+    if question.estimate is not None:
+        return None
+    skipped = [name for name in MEASURES_OF[number] if name not in settings.measures]
+    if skipped:
+        return f"not asked: the measure {skipped[0]!r} was skipped (--only or --skip)"
+    none = {2: settings.random_models, 4: settings.adversary_steps}
+    return question.because if none.get(number) == 0 else None
 
 
 def _not_asked(number: int, reason: str) -> AuditQuestion:
@@ -297,16 +311,22 @@ def _one_of_several(labels: Sequence[LabelCount]) -> bool:
     return sum(label.gold > 0 for label in labels) > 1
 
 
-def _graded(questions: Sequence[AuditQuestion], at_majority: str | None) -> tuple[Grade, str]:
-    """The grade, and the reason with the number that decided it."""
-    moves, agrees, trained, needs, another, _ = questions
-    matters = (agrees.answer, needs.answer)
+def _ruled_out(questions: Sequence[AuditQuestion], at_majority: str | None) -> tuple[Grade, str] | None:
+    """The grade that one fact decides, whatever else is asked, and its reason; None if there is no such fact."""
+    _, agrees, _, needs, *_ = questions
     if at_majority is not None:
         return "do not show", at_majority
     if agrees.answer == "no":
         return "do not show", f"the words it marks are not the ones that matter ({_number(agrees)})"
     if needs.answer == "no":
         return "do not show", f"the prediction needs the marked words no more than random ones ({_number(needs)})"
+    return None
+
+
+def _graded(questions: Sequence[AuditQuestion]) -> tuple[Grade, str]:
+    """The grade that all questions give, and the reason with the number that decided it."""
+    moves, agrees, trained, needs, another, _ = questions
+    matters = (agrees.answer, needs.answer)
     if "yes" not in matters:
         return "do not show", f"it is not shown that the marked words matter ({_number(agrees)})"
     if moves.answer == "no" and matters != ("yes", "yes"):

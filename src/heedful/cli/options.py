@@ -37,6 +37,17 @@ def number(least: int | None = None, *, help: str) -> Any:
     return typer.Option(metavar="N", callback=check, help=help)
 
 
+def share(*, help: str) -> Any:
+    """An option that takes a number between 0 and 1."""
+
+    def check(ctx: Any, param: Any, value: Any) -> Any:
+        if value is not None and not 0 < value < 1 and not ctx.resilient_parsing:
+            raise ConfigError(f"{param.opts[0]} is {value:g}; it must be between 0 and 1")
+        return value
+
+    return typer.Option(metavar="X", callback=check, help=help)
+
+
 def choice(names: Sequence[str], *, help: str, metavar: str = "NAME", flag: str | None = None) -> Any:
     """An option that takes one of these names, with tab completion."""
 

@@ -24,6 +24,7 @@ from heedful.cli.options import (
     corpora,
     number,
     print_result,
+    share,
 )
 from heedful.config import MEASURES, AuditSettings
 from heedful.errors import ConfigError
@@ -181,6 +182,31 @@ class AuditOptions(TypedDict, total=False):
         str, choice(("delete", "mask"), help="Words are erased by deletion (the default) or by the mask token.")
     ]
     spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
+    smallest_movement: Annotated[
+        float,
+        share(help=f"Smallest movement of the prediction worth having; {AuditSettings.smallest_movement} by default."),
+    ]
+    smallest_tau: Annotated[
+        float, share(help=f"Smallest τ with importance worth having; {AuditSettings.smallest_tau} by default.")
+    ]
+    smallest_excess: Annotated[
+        float,
+        share(
+            help="Smallest share of texts, beyond chance, whose highest word is important; "
+            f"{AuditSettings.smallest_excess} by default."
+        ),
+    ]
+    smallest_drop: Annotated[
+        float,
+        share(help=f"Smallest fall of the probability without words; {AuditSettings.smallest_drop} by default."),
+    ]
+    smallest_divergence: Annotated[
+        float,
+        share(
+            help="Divergence, in nats, from which on another map is a different one; "
+            f"{AuditSettings.smallest_divergence} by default."
+        ),
+    ]
     device: Device
     trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")]
 

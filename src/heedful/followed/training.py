@@ -27,16 +27,8 @@ from torch import Tensor
 
 from heedful.attribution.attention_maps import query_rows, shares
 from heedful.attribution.huggingface import open_classifier
-from heedful.attribution.interface import (
-    Network,
-    Numbers,
-    Passage,
-    PassageBatch,
-    Reader,
-    Subject,
-    numbers,
-    target_probability,
-)
+from heedful.attribution.interface import Numbers, Passage, PassageBatch, Reader, Subject, numbers, target_probability
+from heedful.attribution.network import Network
 from heedful.data.ragged import Ragged
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
