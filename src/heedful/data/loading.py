@@ -208,7 +208,7 @@ def _dataset_table(data: Any, name: str, choose: Choose) -> Table:
 
 
 def _dataset_header(data: Any, name: str, classes: Mapping[str, tuple[str, ...]]) -> Table:
-    """The names of the columns, without a row; a column `translation` has its first value, which names its languages."""
+    """The names of the columns, without a row; `translation` has its first value, which names its languages."""
     columns: dict[str, list[Any]] = {column: [] for column in data.column_names}
     if "translation" in columns:
         columns["translation"] = data[:1]["translation"]

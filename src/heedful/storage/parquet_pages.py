@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ class ChunkSize:
     values: int
 
 
-def chunk_sizes(file: BufferedReader, metadata: "pq.FileMetaData") -> list[ChunkSize]:
+def chunk_sizes(file: BufferedReader | BytesIO, metadata: "pq.FileMetaData") -> list[ChunkSize]:
     """The size of every column in every group of rows; a `ValueError` where pages and metadata disagree.
 
     >>> import io, pyarrow as pa, pyarrow.parquet as pq
@@ -80,6 +80,9 @@ def read_numbers_and_texts(path: Path, columns: Sequence[str]) -> "pa.Table":
     with open_regular(path) as file, pq.ParquetFile(file) as table:
         size = file.seek(0, os.SEEK_END)
         names = [name for name in columns if name in table.schema_arrow.names]
+        for name in names:
+            if pa.types.is_dictionary(table.schema_arrow.field(name).type):
+                raise ValueError(f"column {name!r} repeats the values of a dictionary")
         chunks = [chunk for chunk in chunk_sizes(file, table.metadata) if chunk.column.split(".")[0] in names]
         total = refuse_large(path, size, sum(_WIDTH.get(chunk.physical_type, 0) * chunk.values for chunk in chunks))
         longest = max((chunk.unpacked for chunk in chunks if chunk.physical_type not in _WIDTH), default=1)
@@ -133,7 +136,7 @@ class _Page:
     values: int
 
 
-def _pages(file: BufferedReader, chunk: "pq.ColumnChunkMetaData", size: int) -> Iterator[_Page]:
+def _pages(file: BufferedReader | BytesIO, chunk: "pq.ColumnChunkMetaData", size: int) -> Iterator[_Page]:
     """The pages of a column chunk until all its values were seen, as a reader takes them."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < (chunk.dictionary_page_offset or 0) < at:
@@ -152,7 +155,7 @@ def _pages(file: BufferedReader, chunk: "pq.ColumnChunkMetaData", size: int) -> 
         at, seen = at + length + int(packed), seen + int(values)  # type: ignore[arg-type]
 
 
-def _header(file: BufferedReader, at: int) -> tuple[dict[int, Any], int]:
+def _header(file: BufferedReader | BytesIO, at: int) -> tuple[dict[int, Any], int]:
     """The fields of the page header at an offset by number, and its length."""
     room = _HEADER_BYTES
     while True:
