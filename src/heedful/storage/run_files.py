@@ -124,8 +124,10 @@ def refuse_irregular(folder: Path) -> None:
         raise RunError(f"{path} is {kind}; the files of a run are regular files, and no link is followed: remove it")
 
 
-def entries_of(folder: Path, limit: int = MAX_ENTRIES) -> "list[os.DirEntry[str]]":
-    """The entries of a folder, sorted by name; an error where there are more than `limit`, none where it is gone.
+def entries_of(folder: Path, limit: int | None = None) -> "list[os.DirEntry[str]]":
+    """The entries of a folder, sorted by name; none where it is gone.
+
+    An error where there are more than `limit`, by default `MAX_ENTRIES`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -135,6 +137,7 @@ def entries_of(folder: Path, limit: int = MAX_ENTRIES) -> "list[os.DirEntry[str]
       ...
     heedful.errors.RunError: ...: more than 2 entries in one folder; choose one with fewer
     """
+    limit = MAX_ENTRIES if limit is None else limit
     try:
         with os.scandir(folder) as entries:
             found = list(islice(entries, limit + 1))
