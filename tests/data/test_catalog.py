@@ -147,7 +147,10 @@ def test_a_changed_file_is_refused(mirror, empty_mirror):
         open_corpus("sms-spam")
 
 
-@pytest.mark.parametrize("content", ["0badsum\n", "no such\nlist at all\n"])
+@pytest.mark.parametrize(
+    "content",
+    ["0badsum\n", "no such\nlist at all\n", "0bad  ../sms.tsv\n", "0bad  /etc/passwd\n", "0bad  sms.tsv\n" * 10**5],
+)
 def test_a_damaged_checksum_file(empty_mirror, content):
     folder = empty_mirror / "sms_spam"
     folder.mkdir(parents=True)

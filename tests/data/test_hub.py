@@ -13,6 +13,7 @@ from heedful.errors import DataError, MissingExtraError
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 TRAIN, README = b"text,label\nso good,1\nso dull,0\n", b"---\nlicense: mit\n---\n"
+README_IN_GIT = hashlib.sha1(b"blob %d\0" % len(README) + README).hexdigest()
 SOURCE = HubSource("someone/texts", "a" * 40)
 
 
@@ -20,7 +21,7 @@ def listed():
     large = SimpleNamespace(sha256=hashlib.sha256(TRAIN).hexdigest())
     return [
         SimpleNamespace(rfilename="train.csv", size=len(TRAIN), lfs=large, blob_id="of the pointer"),
-        SimpleNamespace(rfilename="README.md", size=len(README), lfs=None, blob_id=git_checksum(README)),
+        SimpleNamespace(rfilename="README.md", size=len(README), lfs=None, blob_id=README_IN_GIT),
     ]
 
 
@@ -69,7 +70,26 @@ def test_others_are_refused_before_they_are_read(hub, monkeypatch, name, content
 def test_git_names_files_so(tmp_path):
     (tmp_path / "a").write_bytes(TRAIN)
     said = subprocess.run(["git", "hash-object", "a"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert git_checksum(TRAIN) == said.stdout.strip()
+    assert git_checksum(tmp_path / "a") == said.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ({"rfilename": "../thesis.tex", "size": 1}, r"the hub lists '\.\./thesis\.tex', no name within a folder"),
+        ({"rfilename": "/etc/passwd", "size": 1}, r"the hub lists '/etc/passwd', no name within a folder"),
+        ({"rfilename": "a.csv", "size": None}, r"the hub lists a\.csv without a size"),
+        ({"rfilename": "a.csv", "size": 1 << 40}, r"1,099,511,627,776 bytes, more than 8,589,934,592"),
+    ],
+)
+def test_a_hostile_list_is_refused_before_anything_is_downloaded(hub, monkeypatch, file, message):
+    siblings = [SimpleNamespace(**file, lfs=None, blob_id="")]
+    monkeypatch.setattr(
+        huggingface_hub.HfApi, "dataset_info", lambda *args, **options: SimpleNamespace(siblings=siblings)
+    )
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *args, **options: pytest.fail("it was downloaded"))
+    with pytest.raises(DataError, match=message):
+        download_splits(SOURCE)
 
 
 def test_nothing_listed_is_nothing_wrong(tmp_path):

@@ -137,6 +137,29 @@ class TestHub:
         assert corpus.labels == ("pos", "neg")
         assert [len(split) for split in (corpus.train, corpus.validation, corpus.test)] == [16, 2, 2]
 
+    def test_no_value_of_another_column_is_read(self, datasets):
+        class Guarded(datasets.Dataset):
+            def __getitem__(self, key):
+                columns = [key] if isinstance(key, str) else self.column_names
+                assert {"text", "label"}.issuperset(columns), f"{columns} were read"
+                return super().__getitem__(key)
+
+        rows = self.rows(20) | {"blob": [b"x" * 97] * 20, "when": [None] * 20}
+        data = datasets.Dataset.from_dict(rows)
+        data.__class__ = Guarded
+        assert len(open_data(data).train) == 16
+
+    def test_too_many_rows(self, datasets, monkeypatch):
+        monkeypatch.setattr("heedful.data.loading.MAX_ROWS", 19)
+        with pytest.raises(DataError, match="dataset has 20 rows, more than 19; select some of them first"):
+            open_data(self.labelled(datasets, self.rows(20)))
+
+    def test_translations(self, datasets):
+        pairs = [{"de": f"ein Satz {i}", "en": f"a sentence {i}"} for i in range(20)]
+        corpus = open_data(datasets.Dataset.from_dict({"translation": pairs, "id": list(range(20))}))
+        assert (corpus.source_language, corpus.target_language) == ("de", "en")
+        assert len(corpus.train) == 16
+
     def test_dataset_dict(self, datasets):
         parts = {"train": self.rows(10), "dev": self.rows(4, 50), "test": self.rows(2, 90)}
         corpus = open_data(datasets.DatasetDict({name: self.labelled(datasets, rows) for name, rows in parts.items()}))

@@ -10,10 +10,11 @@ import lzma
 import random
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,6 +22,10 @@ from heedful import api
 from heedful.data.corpora.entry import read_whole
 from heedful.data.corpora.eraser import read_marked
 from heedful.data.loading import open_data
+from heedful.data.ragged import Ragged
+from heedful.data.subwords import EncodedPairs, load_tokeniser
+from heedful.data.vocabulary import EncodedSplit
+from heedful.tracing.store import Trace
 from tests.faults.fuzzing import Tally
 
 LONG = 1 << 25
@@ -31,7 +36,7 @@ def fuzz(rounds: int) -> Tally:
     tally = Tally("bombs")
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        for what, name, content in chain(packed(), tables(), drawn(rounds)):
+        for what, name, content in chain(packed(), tables(), drawn(rounds), lying()):
             path = folder / name
             path.write_bytes(content)
             if name == "docs.tar.gz":
@@ -44,6 +49,8 @@ def fuzz(rounds: int) -> Tally:
                     continue
             tally.attempt(what, lambda path=path: _sizes(path), place=name)
             tally.attempt(f"{what}: streamed", lambda path=path: _streamed(path), place=name)
+        for what, name, load in of_runs(folder):
+            tally.attempt(what, load, place=name)
     return tally
 
 
@@ -109,3 +116,53 @@ def drawn(rounds: int) -> Iterator[tuple[str, str, bytes]]:
         written = io.BytesIO()
         pq.write_table(pa.table(columns), written, **options)
         yield f"Parquet {length} × {rows}, {unique} values, {options}, {list(columns)}", "a.parquet", written.getvalue()
+
+
+def lying() -> Iterator[tuple[str, str, bytes]]:
+    """Parquet files whose metadata do not say how much is in them."""
+    rows = 20_000
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["a " * (LONG // 4)]))
+    written = io.BytesIO()
+    pq.write_table(pa.table({"text": long, "label": pa.array([i % 2 for i in range(rows)])}), written)
+    chunk = pq.read_metadata(written).row_group(0).column(0)
+    size, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
+    yield "Parquet that says its texts are short", "a.parquet", lie(written.getvalue(), size, 1000)
+    yield "Parquet that says its texts are as long as packed", "a.parquet", lie(written.getvalue(), size, packed)
+    for count in (1, 2, 3):
+        yield f"Parquet with another number of rows, {count}", "a.parquet", lie(written.getvalue(), rows, 50, count)
+
+
+def lie(content: bytes, true: int, false: int, count: int = 1) -> bytes:
+    """A Parquet file with another number in its metadata, the first `count` times that it occurs there."""
+    length = int.from_bytes(content[-8:-4], "little")
+    start = len(content) - 8 - length
+    before = _varint(2 * true)
+    after = _varint(2 * false, len(before))
+    assert before in content[start:-8]
+    return content[:start] + content[start:-8].replace(before, after, count) + content[-8:]
+
+
+def _varint(value: int, length: int = 1) -> bytes:
+    """A number in groups of seven bits, with empty groups up to a length."""
+    groups = []
+    while value or len(groups) < length:
+        groups.append(value & 127)
+        value >>= 7
+    return bytes(group | 128 for group in groups[:-1]) + bytes(groups[-1:])
+
+
+def of_runs(folder: Path) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Files of a run that a stranger made: encoded texts and pairs, a trace, a tokeniser."""
+    zeros = Ragged.from_lengths(np.zeros(1 << 22, np.int32), [1 << 21, 1 << 21]).to_arrow()
+    plain = {"label": pa.array([0, 1]), "example": pa.array([0, 1], pa.int32())}
+    names = ("ids", "source", "target", "source_words", "target_words")
+    table = pa.table(plain | dict.fromkeys(names, zeros) | {"alpha": zeros.cast(pa.list_(pa.float32()))})
+    with pq.ParquetWriter(folder / "1.parquet", table.schema) as writer:
+        for _ in range(20):
+            writer.write_table(table)
+    yield "encoded texts of equal words", "1.parquet", lambda: EncodedSplit.load(folder / "1.parquet")
+    yield "encoded pairs of equal words", "1.parquet", lambda: EncodedPairs.load(folder / "1.parquet")
+    yield "a trace of equal numbers", "1.parquet", lambda: Trace(folder).quantity("alpha", 1)
+    with (folder / "a.model").open("wb") as file:
+        file.truncate(1 << 40)
+    yield "a tokeniser without an end", "a.model", lambda: load_tokeniser(folder / "a.model")

@@ -191,12 +191,29 @@ def test_bad_names_and_budgets_are_clear_errors(tmp_path: Path):
         reproduce("snell2021", ["figure4"], budget="huge", results=tmp_path, work=tmp_path)
 
 
-def test_a_damaged_result_is_named(tmp_path: Path):
-    path = result_path(tmp_path, "snell2021", "smoke", "figure4")
-    path.parent.mkdir(parents=True)
-    path.write_text("{")
-    with pytest.raises(RunError, match=r"figure4\.json: damaged"):
-        reproduce("snell2021", ["figure4"], budget="smoke", results=tmp_path, work=tmp_path)
+def test_a_damaged_result_is_set_aside_and_made_again(tmp_path: Path):
+    results, work = tmp_path / "results", tmp_path / "work"
+    (first,) = reproduce("snell2021", ["figure4"], budget="smoke", results=results, work=work)
+    path = result_path(results, "snell2021", "smoke", "figure4")
+    whole = path.read_text("utf-8")
+    unsealed = {key: value for key, value in json.loads(whole).items() if key != "sha256"}
+    for damage in ("{", whole.replace('"title": "', '"title": "Not '), json.dumps(unsealed)):
+        path.write_text(damage, "utf-8")
+        with pytest.raises(RunError, match=r"figure4\.json: damaged \("):
+            claims("smoke", results)
+        events: list[dict[str, object]] = []
+        (again,) = reproduce(
+            "snell2021",
+            ["figure4"],
+            budget="smoke",
+            results=results,
+            work=work,
+            on_progress=events.append,
+        )
+        assert again.finding == first.finding
+        (notice,) = [event["notice"] for event in events if "notice" in event]
+        assert "figure4.json was damaged" in notice
+    assert len(list(path.parent.glob("figure4.json.damaged-*"))) == 3
 
 
 @pytest.mark.parametrize("key", KEYS)

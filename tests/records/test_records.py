@@ -15,9 +15,11 @@ from heedful.config import study_preset
 from heedful.errors import ConfigError, HeedfulError, RunError
 from heedful.followed.result import FollowedDirectory
 from heedful.papers.reproduction import write_folder_manifest
+from heedful.records import index
 from heedful.records.index import list_runs
 from heedful.records.query import VIEWS, QueryError, ask, schema
 from heedful.reports.terminal import print_answer, print_runs
+from heedful.storage import run_files
 from heedful.storage.atomic_files import without_nan, write_json, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import Manifest, RunClock
@@ -81,6 +83,29 @@ def test_every_run_with_its_state(shelf, capsys):
     json.dumps(found.to_dict(), allow_nan=False)
     print_runs(found)
     assert "damaged: damaged:" in capsys.readouterr().out
+
+
+def test_a_result_of_a_paper_that_was_altered_is_damaged(shelf, tmp_path):
+    path = shutil.copytree(shelf / "results", tmp_path / "results") / "snell2021" / "quick" / "figure4.json"
+    path.write_text(path.read_text("utf-8").replace('"title": "', '"title": "Not '), "utf-8")
+    states = {run.run: (run.state, run.said) for run in list_runs(tmp_path).runs}
+    state, said = states["results/snell2021/quick/figure4.json"]
+    assert state == "damaged"
+    assert "its checksum is another" in said
+
+
+def test_a_folder_with_too_much_in_it(shelf, monkeypatch):
+    monkeypatch.setattr(index, "MAX_VISITED", 7)
+    with pytest.raises(RunError, match=r"more than 7 files and folders below it; name one with fewer$"):
+        list_runs(shelf)
+
+
+def test_a_run_with_too_many_files(shelf, tmp_path, monkeypatch):
+    shutil.copytree(shelf / "whole", tmp_path / "whole")
+    monkeypatch.setattr(run_files, "MAX_ENTRIES", 3)
+    (run,) = list_runs(tmp_path).runs
+    assert run.state == "damaged"
+    assert run.said.endswith("more than 3 entries in one folder; choose one with fewer")
 
 
 def test_a_held_run_is_running(shelf):

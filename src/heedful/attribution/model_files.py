@@ -6,13 +6,15 @@ before a library opens it.
 """
 
 import base64
+import ctypes
+import errno
 import json
 import math
+import os
 import re
-import signal
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 
 from heedful.errors import DataError, HeedfulError
 from heedful.storage.atomic_files import reason
+from heedful.storage.run_files import entries_of, open_regular, read_bounded
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -28,6 +31,7 @@ PICKLE = (
     "weights in a pickle (pytorch_model.bin) are not read, since they could run code; if you trust them, load them "
     "yourself and call model.save_pretrained(folder)"
 )
+MAX_FILES = 10_000  # of a model folder
 MAX_JSON = 1 << 28  # bytes of a JSON file; the largest tokenisers have some 40 MB
 MAX_CONFIG = 1 << 23  # bytes of a config
 MAX_HEADER = 100_000_000  # bytes of the header of a safetensors file, as in its format
@@ -68,8 +72,8 @@ def check_folder(folder: Path) -> Tensors:
     Traceback (most recent call last):
     heedful.errors.DataError: ...: there is no model.safetensors...
     """
-    for path in sorted(folder.iterdir()):
-        _check_file(folder, path)
+    for entry in entries_of(folder, MAX_FILES):
+        _check_file(folder, Path(entry.path))
     if (folder / "adapter_config.json").exists():
         raise DataError(
             f"{folder}: it holds an adapter (adapter_config.json), which names another model; merge both, and call "
@@ -223,10 +227,12 @@ def _longest_mapping(path: Path, packed: Any) -> float:
 def read_json(path: Path, most: int = MAX_JSON) -> dict[str, Any]:
     """A JSON object of at most so many bytes."""
     try:
-        if path.stat().st_size > most:
-            raise DataError(f"{path}: it has more than {most:,} bytes, which no such file has; save the model again")
-        content = json.loads(path.read_text("utf-8"))
+        content = json.loads(read_bounded(path, most, follow=True).decode("utf-8"))
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise DataError(
+                f"{path}: it has more than {most:,} bytes, which no such file has; save the model again"
+            ) from None
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: this is not JSON: {reason(error)}; save the model again") from error
@@ -280,8 +286,8 @@ def _tensors(folder: Path) -> Tensors:
 def safetensors_header(path: Path) -> dict[str, Any]:
     """The tensors of a safetensors file by name, each within the file and as long as its shape says."""
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
+        with open_regular(path, follow=True) as file:
+            size = os.fstat(file.fileno()).st_size
             head = file.read(8)
             length = int.from_bytes(head, "little")
             if len(head) < 8 or length > min(MAX_HEADER, size - 8):
@@ -340,26 +346,44 @@ def is_failure(error: BaseException) -> bool:
 
 @contextmanager
 def time_limit(place: str, size: int) -> Iterator[None]:
-    """Stop with words what takes longer than weights of so many bytes need.
+    """Stop with words what takes longer than weights of so many bytes need, in any thread.
 
-    In the main thread only, and only where nobody else uses the alarm of the process; the sizes have bounds anyway.
+    A timer raises the exception in the thread that loads, between two instructions of Python: what waits within a
+    library is stopped when it returns. The sizes have bounds besides.
     """
     seconds = LOAD_SECONDS + size / BYTES_PER_SECOND
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
-        yield
-        return
+    thread, finished = threading.get_ident(), threading.Event()
+    turn = threading.Lock()
 
-    def stop(*_: object) -> None:
-        raise DataError(f"{place}: building the model took longer than {seconds:,.0f} s; check the sizes in its config")
+    def stop() -> None:
+        with turn:
+            if not finished.is_set():
+                _raise_in(thread, _OverdueError)
 
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        try:
+            yield
+        finally:
+            with turn:
+                finished.set()
+            timer.cancel()
+            _raise_in(thread, None)  # where the time was up at the very end
+    except _OverdueError:
+        raise DataError(
+            f"{place}: building the model took longer than {seconds:,.0f} s; check the sizes in its config"
+        ) from None
+
+
+class _OverdueError(BaseException):
+    """The time is up: nothing that catches an `Exception` catches this."""
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an exception in a running thread at its next instruction; None takes back one that was not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error and ctypes.py_object(error))
 
 
 _AGAIN = "save the model again with model.save_pretrained(folder)"

@@ -18,11 +18,13 @@ from heedful.data.corpora.entry import CatalogEntry, File
 from heedful.data.corpus import SPLITS, Corpus
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.synthetic.tasks import TASKS, Task, generated_pairs, generated_texts
-from heedful.errors import DataError, HeedfulError, MissingExtraError
+from heedful.errors import DataError, HeedfulError, MissingExtraError, RunError
 from heedful.storage.atomic_files import sha256, valid_path
+from heedful.storage.run_files import member_name, read_bounded
 from heedful.storage.serialization import content
 
 CHECKSUMS = "SHA256SUMS"
+MAX_LISTING = 1 << 20  # bytes of a list of checksums
 _SIZE = "#size "
 _MODULES = [
     importlib.import_module(found.name) for found in pkgutil.iter_modules(corpora.__path__, f"{corpora.__name__}.")
@@ -223,17 +225,19 @@ def _expected(wanted: CatalogEntry, root: Path) -> tuple[File, ...]:
     if wanted.package is not None or not sums.is_file():
         return wanted.files
     try:
-        listing = sums.read_text("utf-8").splitlines()
+        listing = _listing(sums)
         lines = [line.split(maxsplit=1) for line in listing if not line.startswith("#")]
         sized = (line[len(_SIZE) :].split(maxsplit=1) for line in listing if line.startswith(_SIZE))
         sizes = {name: int(size) for size, name in sized}
-        if not lines or any(".." in Path(path).parts or path.startswith("/") for _, path in lines):
-            raise ValueError("it names no file, or one outside its folder")
+        if not lines:
+            raise ValueError("it names no file")
+        for _, path in lines:
+            member_name(path)
         folder = root / wanted.folder
         return tuple(
             File(f"{wanted.folder}/{path}", digest, sizes.get(path, _size(folder / path))) for digest, path in lines
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RunError) as error:
         raise DataError(
             f"{sums}: this is not a list of checksums and file names ({error}); fetch again with --force"
         ) from error
@@ -258,8 +262,12 @@ def _fetched(wanted: CatalogEntry, root: Path) -> tuple[str, ...]:
     sums = root / wanted.folder / CHECKSUMS
     if wanted.package is not None or not sums.is_file():
         return ()
-    comments = [line for line in sums.read_text("utf-8").splitlines() if line.startswith("#")]
+    comments = [line for line in _listing(sums) if line.startswith("#")]
     return tuple(f"fetched: {line[1:].strip()}" for line in comments if not line.startswith(_SIZE))
+
+
+def _listing(sums: Path) -> list[str]:
+    return read_bounded(sums, MAX_LISTING, follow=True).decode("utf-8").splitlines()
 
 
 def _status(path: Path, known: File) -> FileStatus:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import re
 import shutil
 import tempfile
@@ -16,8 +17,11 @@ from typing import Any
 
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
 from heedful.data.corpora.entry import CatalogEntry, HubSource
-from heedful.errors import DataError, MissingExtraError
+from heedful.errors import DataError, MissingExtraError, RunError
 from heedful.storage.atomic_files import quarantine_path, sha256, valid_path
+from heedful.storage.run_files import member_name, open_regular
+
+MAX_DOWNLOAD = 1 << 33  # bytes of a dataset on the hub; the largest of the catalog has some 130 million
 
 # What `datasets.load_dataset` returns: a dataset with columns for every split.
 Splits = Mapping[str, Any]
@@ -51,10 +55,15 @@ def download_splits(source: HubSource) -> Splits:
         raise MissingExtraError("datasets", "hf", f"fetching {source.repository}") from error
     try:
         info = HfApi().dataset_info(source.repository, revision=source.revision, files_metadata=True)
+    except Exception as error:  # the hub's client raises errors of many libraries
+        raise _unreachable(source, error) from error
+    name, files = f"{source.repository} at {source.revision}", tuple(info.siblings or ())
+    check_listing(files, name)
+    try:
         folder = Path(snapshot_download(source.repository, repo_type="dataset", revision=source.revision))
     except Exception as error:  # the hub's client raises errors of many libraries
         raise _unreachable(source, error) from error
-    check_files(folder, info.siblings or (), f"{source.repository} at {source.revision}")
+    check_files(folder, files, name)
     try:
         splits: Splits = load_dataset(str(folder))
     except Exception as error:  # so does `datasets`
@@ -62,11 +71,28 @@ def download_splits(source: HubSource) -> Splits:
     return splits
 
 
+def check_listing(listed: Iterable[Any], what: str) -> None:
+    """Refuse a list of files before they are downloaded: too much in all, no size, or a name outside their folder."""
+    total = 0
+    for file in listed:
+        try:
+            member_name(file.rfilename)
+        except RunError:
+            raise DataError(f"{what}: the hub lists {str(file.rfilename)[:100]!r}, no name within a folder") from None
+        if not isinstance(file.size, int) or file.size < 0:
+            raise DataError(f"{what}: the hub lists {file.rfilename} without a size, so it cannot be checked")
+        total += file.size
+    if total > MAX_DOWNLOAD:
+        raise DataError(f"{what}: {total:,} bytes, more than {MAX_DOWNLOAD:,}; no corpus of the catalog has as many")
+
+
 def check_files(folder: Path, listed: Iterable[Any], what: str) -> None:
     """Refuse a download in which a file is missing, or differs from the size and the checksum that the hub lists.
 
     A large file is listed with its SHA-256, a small one as git knows it: the SHA-1 of its length and content.
     """
+    listed = tuple(listed)
+    check_listing(listed, what)
     for file in listed:
         path = folder / file.rfilename
         if not path.is_file():
@@ -75,20 +101,26 @@ def check_files(folder: Path, listed: Iterable[Any], what: str) -> None:
         if size != file.size:
             raise DataError(f"{what}: {file.rfilename} has {size:,} bytes, not {file.size:,}; {_AGAIN}")
         large = getattr(file, "lfs", None)
-        if (sha256(path) != large.sha256) if large else (git_checksum(path.read_bytes()) != file.blob_id):
+        if (sha256(path) != large.sha256) if large else (git_checksum(path) != file.blob_id):
             raise DataError(f"{what}: {file.rfilename} does not have the checksum that the hub lists; {_AGAIN}")
 
 
 _AGAIN = "delete it from the cache of the hub's client and fetch again"
 
 
-def git_checksum(content: bytes) -> str:
+def git_checksum(path: Path) -> str:
     """The object name of a file in git.
 
-    >>> git_checksum(b"what is up, doc?")
+    >>> path = Path(tempfile.mkdtemp()) / "a.txt"
+    >>> _ = path.write_text("what is up, doc?"); git_checksum(path)
     'bd9dbf5aae1a3862dd1526723246b20206e5fc37'
     """
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    with open_regular(path, follow=True) as file:
+        length = os.fstat(file.fileno()).st_size
+        digest = hashlib.sha1(b"blob %d\0" % length, usedforsecurity=False)
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _unreachable(source: HubSource, error: Exception) -> DataError:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,8 @@ from heedful.data.files.columns import (
     pair_columns,
     text_and_label_columns,
 )
-from heedful.data.files.tables import SUFFIXES, Table, format_of, read_table
+from heedful.data.files.tables import SUFFIXES, Choose, Table, format_of, read_table
+from heedful.data.files.text_files import MAX_ROWS
 from heedful.data.parallel import NO_PAIRS, Pairs, ParallelCorpus, pairs_of_files, pairs_of_table
 from heedful.errors import DataError
 from heedful.storage.atomic_files import valid_path
@@ -88,7 +89,7 @@ def open_data(
             source, target = (Path(os.path.expanduser(path)) for path in (first, second))
             return pairs_of_files(source, target, drop_numerical=drop_numerical)
 
-        pairs, source = _parts(data, target, held_out, read_pair_files, read_pairs)
+        pairs, source = _parts(data, target, held_out, read_pair_files, read_pairs, choose_pairs)
         corpus = _parallel_corpus(pairs, source, None if is_whole and len(pairs) == 1 else seed)
     else:
 
@@ -101,7 +102,7 @@ def open_data(
         def read_text_file(first: FilePath, _: FilePath | None) -> Examples:
             return read_texts(read_table(_existing(first), choose_texts))
 
-        texts, source = _parts(data, None, held_out, read_text_file, read_texts, label)
+        texts, source = _parts(data, None, held_out, read_text_file, read_texts, choose_texts, label)
         name = Path(os.path.expanduser(data)).name if isinstance(data, str | Path) else "dataset"
         corpus = _corpus(name, texts, source, None if is_whole and len(texts) == 1 else seed)
     if lower is not None and isinstance(corpus, Corpus):
@@ -138,6 +139,7 @@ def _parts(
     held_out: dict[str, Any],
     read_files: Callable[[FilePath, FilePath | None], Part],
     read_rows: Callable[[Table], Part],
+    choose: Choose,
     label: str | None = None,
 ) -> tuple[dict[str, Part], str]:
     """What is in the data, by split, and where it comes from."""
@@ -145,7 +147,7 @@ def _parts(
         parts = {"train": read_files(data, target)}
         source = str(Path(os.path.expanduser(data))) if target is None else f"{data}, {target}"
     elif hasattr(data, "column_names"):
-        parts, source = _read_dataset(data, read_rows, label), type(data).__name__
+        parts, source = _read_dataset(data, read_rows, choose, label), type(data).__name__
     else:
         raise DataError(f"data come from files, a datasets.Dataset or a name, not from a {type(data).__name__}")
     for split, files in held_out.items():
@@ -175,13 +177,13 @@ def _table_of_pairs(data: FilePath) -> Path:
     return path
 
 
-def _read_dataset(data: Any, read: Callable[[Table], Part], label: str | None) -> dict[str, Part]:
+def _read_dataset(data: Any, read: Callable[[Table], Part], choose: Choose, label: str | None) -> dict[str, Part]:
     """The splits of a `datasets.Dataset` or `DatasetDict`, known by what both have: nothing here imports `datasets`."""
     if not isinstance(data.column_names, dict):
-        return {"train": read(_dataset_table(data, "dataset"))}
+        return {"train": read(_dataset_table(data, "dataset", choose))}
     parts: dict[str, Part] = {}
     for split, name in splits_by_name(data).items():
-        table = _dataset_table(data[name], f"dataset[{name!r}]")
+        table = _dataset_table(data[name], f"dataset[{name!r}]", choose)
         labels = next((table.columns[c] for c in ([label] if label else ["label", "labels"]) if c in table.columns), [])
         if split != "train" and labels and all(value == -1 for value in labels):
             decision = f"{table.name}: every label is -1, that is secret, so there is no {split} set"
@@ -191,14 +193,26 @@ def _read_dataset(data: Any, read: Callable[[Table], Part], label: str | None) -
     return parts
 
 
-def _dataset_table(data: Any, name: str) -> Table:
+def _dataset_table(data: Any, name: str, choose: Choose) -> Table:
+    """The columns of a dataset that are asked for; no value of another is read."""
     if not hasattr(data, "num_rows"):
         raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
     if data.num_rows == 0:
         raise DataError(f"{name} has no rows")
     classes = {column: tuple(getattr(data.features[column], "names", None) or ()) for column in data.column_names}
-    columns = {column: _class_names(data[column][:], classes[column]) for column in data.column_names}
+    if data.num_rows > MAX_ROWS:
+        raise DataError(f"{name} has {data.num_rows:,} rows, more than {MAX_ROWS:,}; select some of them first")
+    header = _dataset_header(data, name, classes)
+    columns = {column: _class_names(data[column][:], classes[column]) for column in choose(header)}
     return Table(name, columns, list(range(data.num_rows)), "row", (), classes)
+
+
+def _dataset_header(data: Any, name: str, classes: Mapping[str, tuple[str, ...]]) -> Table:
+    """The names of the columns, without a row; `translation` has its first value, which names its languages."""
+    columns: dict[str, list[Any]] = {column: [] for column in data.column_names}
+    if "translation" in columns:
+        columns["translation"] = data[:1]["translation"]
+    return Table(name, columns, [0], "row", (), classes)
 
 
 def _class_names(values: list[Any], names: tuple[str, ...]) -> list[Any]:

@@ -18,8 +18,11 @@ from heedful.data.ragged import Ragged, as_ids
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason, regular, write_atomically
+from heedful.storage.parquet_pages import read_numbers_and_texts
+from heedful.storage.run_files import read_bounded
 
 SIZE = 8000
+MAX_MODEL_BYTES = 1 << 26  # of a SentencePiece model; one of 8,000 subwords has some 400,000
 
 
 @runtime_checkable
@@ -154,10 +157,9 @@ class EncodedPairs:
     def load(cls, path: Path) -> "EncodedPairs":
         """Read what `save` wrote."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(regular(path))
+            table = read_numbers_and_texts(regular(path), (*_COLUMNS, "alignment"))
             source, target, source_words, target_words = (Ragged.from_arrow(table[name]) for name in _COLUMNS)
             gold = None
             if "alignment" in table.column_names:
@@ -231,7 +233,7 @@ def load_tokeniser(path: Path) -> Tokeniser:
         return Words(Vocabulary.load(path))
     regular(path)
     try:
-        model = Subwords(path.read_bytes())
+        model = Subwords(read_bounded(path, MAX_MODEL_BYTES))
         if len(model) == 0:  # a damaged model is found here, not in the middle of a run
             raise DataError("there is no piece in it")
     except (OSError, DataError) as error:

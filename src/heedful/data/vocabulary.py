@@ -16,6 +16,7 @@ from heedful.data.corpus import PLAIN, Corpus, Split, TokenRules, sample
 from heedful.data.ragged import Ragged, as_ids
 from heedful.errors import DamagedError, DataError
 from heedful.storage.atomic_files import read_any_json, reason, regular, write_atomically, write_text
+from heedful.storage.parquet_pages import read_numbers_and_texts
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 UNKNOWN = "<unk>"
@@ -248,13 +249,12 @@ class EncodedSplit:
     def load(cls, path: Path) -> "EncodedSplit":
         """Read what `save` wrote."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
             schema = pa.schema({"ids": pa.list_(pa.int32()), "label": pa.int64()})
-            table = pq.read_table(regular(path), schema=schema)
+            table = read_numbers_and_texts(regular(path), schema.names).cast(schema)
             return cls(Ragged.from_arrow(table["ids"]), table["label"].to_numpy())
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+        except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
             raise DataError(f"{path}: damaged ({reason(error)}); delete it and run again") from error
 
 

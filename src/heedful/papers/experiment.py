@@ -17,7 +17,7 @@ from heedful.execution.pool import Job, OnEvent, call
 from heedful.papers.findings import Finding
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import Manifest, source_commit, utc_now, versions
-from heedful.storage.serialization import Stored, content, digest
+from heedful.storage.serialization import Stored, content, digest, from_mapping
 from heedful.storage.step_cache import Notify, StepRecord, read_answer, record_beside, write_answer
 from heedful.studies.run_directory import RunDirectory
 
@@ -188,6 +188,15 @@ class Result(Stored):
     settings: Any
     manifest: Manifest
     finding: Finding
+
+    def save(self, path: Path | str) -> None:
+        """Write as JSON with its own checksum, atomically."""
+        StepRecord(Path(path)).save(self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Result":
+        """Read what `save` wrote; a file that has changed since is an error."""
+        return from_mapping(cls, StepRecord(Path(path)).load(), where=str(path))
 
 
 def new_result(paper: str, experiment: Experiment, budget: str, finding: Finding, seconds: float) -> Result:

@@ -26,6 +26,7 @@ from heedful.papers.experiment import (
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
 from heedful.storage.run_files import refuse_irregular
+from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
@@ -85,7 +86,7 @@ def reproduce(
     """
     source = paper(key)
     chosen = source.experiments if list(names) == ["all"] else tuple(source.experiment(name) for name in names)
-    stored = {experiment.name: _stored(source, experiment, budget, results) for experiment in chosen}
+    stored = {experiment.name: _stored(source, experiment, budget, results, on_progress) for experiment in chosen}
     made = {name: result for name, result in stored.items() if result is not None and not again}
     wanted = [experiment for experiment in chosen if experiment.name not in made]
     workspace = Workspace(budget, work / key / budget)
@@ -110,11 +111,12 @@ def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
         Manifest("paper", started=utc_now(), details={"paper": paper, "budget": budget}).write(folder)
 
 
-def _stored(source: Paper, experiment: Experiment, budget: str, results: Path) -> Result | None:
-    """The stored result of an experiment; None where there is none, or a stale one."""
+def _stored(source: Paper, experiment: Experiment, budget: str, results: Path, on_progress: OnEvent) -> Result | None:
+    """The stored result of an experiment; None where there is none, or a stale one, or it was damaged and set aside."""
     experiment.digest(budget)  # an unknown budget is an error before anything is done
     path = result_path(results, source.key, budget, experiment.name)
-    stored = Result.load(path) if path.exists() else None
+    is_whole = StepRecord(path).repair(lambda notice: on_progress({"model": experiment.name, "notice": notice}))
+    stored = Result.load(path) if is_whole else None
     return None if stored is None or experiment.why_stale(stored) else stored
 
 

@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,13 +19,14 @@ from heedful.papers.experiment import Result
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import lock_holder
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind, verified_result
-from heedful.storage.run_files import refuse_irregular
+from heedful.storage.run_files import MAX_ENTRIES, entries_of, refuse_irregular
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import AgreementResult, StudyResult
 from heedful.studies.run_directory import RunDirectory
 from heedful.sweeps.result import SweepResult
 
+MAX_VISITED = 1_000_000  # files and folders that are looked at for runs
 Kind = RunKind | Literal["unknown"]  # unknown: the manifest is damaged
 RunResult = StudyResult | SweepResult | AuditResult | FollowedTraining | Result
 Row = dict[str, Any]
@@ -93,13 +95,26 @@ def find_runs(folder: Path) -> list[RunEntry]:
     """Every run below a folder, with what can be read of it; links are not followed."""
     if not valid_path(folder).is_dir():
         raise RunError(f"{folder}: no such folder; runs are below runs/ unless --out named another folder")
-    entries = []
-    for root, folders, files in os.walk(folder):
-        kind = _kind(Path(root)) if MANIFEST in files else None
+    entries: list[RunEntry] = []
+    waiting, visited = [folder], 0
+    while waiting:
+        root = waiting.pop()
+        inner, is_run = [], False
+        with suppress(OSError), os.scandir(root) as listing:
+            for entry in listing:
+                visited += 1
+                if visited > MAX_VISITED:
+                    raise RunError(
+                        f"{folder}: more than {MAX_VISITED:,} files and folders below it; name one with fewer"
+                    )
+                is_run = is_run or entry.name == MANIFEST
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    inner.append(entry.name)
+        kind = _kind(root) if is_run else None
         if kind is not None:
-            entries += _entries(Path(root), kind, Path(root).relative_to(folder).as_posix())
+            entries += _entries(root, kind, root.relative_to(folder).as_posix())
         inside = kind in ("study", "audit", "followed")
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and not (inside and name in _WITHIN))
+        waiting += [root / name for name in sorted(inner, reverse=True) if not (inside and name in _WITHIN)]
     return entries
 
 
@@ -119,7 +134,8 @@ def _entries(root: Path, kind: Kind, name: str) -> list[RunEntry]:
         refuse_irregular(root)
         manifest = Manifest.read(root)
         if kind == "paper":
-            paths = sorted(path for path in root.glob("*.json") if path.name != MANIFEST)
+            names = [entry.name for entry in entries_of(root)]
+            paths = [root / name for name in names if name.endswith(".json") and name != MANIFEST]
             return [_paper(path, f"{name}/{path.name}", manifest) for path in paths]
         if (process := lock_holder(root)) is not None:
             return [_unfinished(root, name, kind, "running", f"held by {process}")]
@@ -229,11 +245,20 @@ def _progress(root: Path, kind: Kind) -> str:
     return f"{done} of {len(begun)} begun models are trained" if begun else "no model was begun"
 
 
+def _some_entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
+    """The entries of a folder, up to a bound; none of what is not a folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        yield from islice(entries, MAX_ENTRIES)
+
+
 def _last_write(root: Path) -> str:
     """When anything was last written in a run."""
-    places = [root, *root.glob("*"), *root.glob("models/*"), *root.glob("models/*/*"), *root.glob("parts/*")]
     times = []
-    for place in places:
-        with suppress(OSError):
-            times.append(place.lstat().st_mtime)
+    with suppress(OSError):
+        times.append(root.lstat().st_mtime)
+    models = [Path(entry.path) for entry in _some_entries(root / "models")]
+    for folder in (root, root / "models", *models, root / "parts"):
+        for entry in _some_entries(folder):
+            with suppress(OSError):
+                times.append(entry.stat(follow_symlinks=False).st_mtime)
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(times))) if times else ""

@@ -29,7 +29,7 @@ from heedful.storage.atomic_files import (
     write_text,
 )
 from heedful.storage.locks import HEARTBEAT, LOCK
-from heedful.storage.run_files import read_bounded, refuse_irregular
+from heedful.storage.run_files import entries_of, read_bounded, refuse_irregular
 from heedful.storage.serialization import Stored, from_mapping
 from heedful.storage.step_cache import StepRecord
 
@@ -202,7 +202,7 @@ def refuse_other(folder: Path, kind: RunKind, first: str, remedy: str = "choose 
     except HeedfulError:
         ours = valid_path(folder / first).exists() or all(
             path.name in (LOCK, HEARTBEAT) or (path.name.startswith(".") and path.name.endswith(TEMPORARY))
-            for path in folder.iterdir()
+            for path in entries_of(folder)
         )
         if not ours:
             raise RunError(f"{folder} is not empty and not {KIND_NAMES[kind]} of heedful; {remedy}") from None

@@ -9,11 +9,13 @@ import os
 import stat
 from collections.abc import Iterator
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from heedful.errors import DamagedError, RunError
 
 MAX_BYTES = 1 << 28  # of a JSON file that is read into memory
+MAX_ENTRIES = 100_000  # of a folder that is listed
 OWN_NAMES = frozenset(
     {
         "config.toml", "manifest.json", "result.json", "lock.json", "heartbeat.json", "metrics.jsonl", "done.json",
@@ -103,7 +105,7 @@ def irregular(folder: Path) -> Iterator[tuple[Path, str]]:
 
     Other files that people keep in the folder are not looked at.
     """
-    for entry in _entries(folder):
+    for entry in entries_of(folder):
         if entry.name in OWN_NAMES:
             yield from _irregular(entry)
 
@@ -122,22 +124,38 @@ def refuse_irregular(folder: Path) -> None:
         raise RunError(f"{path} is {kind}; the files of a run are regular files, and no link is followed: remove it")
 
 
+def entries_of(folder: Path, limit: int | None = None) -> "list[os.DirEntry[str]]":
+    """The entries of a folder, sorted by name; none where it is gone.
+
+    An error where there are more than `limit`, by default `MAX_ENTRIES`.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in "abc": (folder / name).touch()
+    >>> [entry.name for entry in entries_of(folder)], entries_of(folder, 2)
+    Traceback (most recent call last):
+      ...
+    heedful.errors.RunError: ...: more than 2 entries in one folder; choose one with fewer
+    """
+    limit = MAX_ENTRIES if limit is None else limit
+    try:
+        with os.scandir(folder) as entries:
+            found = list(islice(entries, limit + 1))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be read: {error.strerror}") from None
+    if len(found) > limit:
+        raise RunError(f"{folder}: more than {limit:,} entries in one folder; choose one with fewer")
+    return sorted(found, key=lambda entry: entry.name)
+
+
 def _irregular(entry: "os.DirEntry[str]") -> Iterator[tuple[Path, str]]:
     if entry.is_dir(follow_symlinks=False):
-        for inner in _entries(Path(entry.path)):
+        for inner in entries_of(Path(entry.path)):
             yield from _irregular(inner)
     elif entry.is_symlink():
         yield Path(entry.path), "a symbolic link"
     elif not entry.is_file(follow_symlinks=False):
         kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
         yield Path(entry.path), _KINDS.get(kind, "a special file")
-
-
-def _entries(folder: Path) -> "list[os.DirEntry[str]]":
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be read: {error.strerror}") from None

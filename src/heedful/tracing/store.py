@@ -9,8 +9,7 @@ A row is one output word of one text; in classification `output` is 0. pandas, P
 labels that is −`beta_logit`, which is not stored.
 """
 
-import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +22,8 @@ from scipy.special import expit
 from heedful.data.ragged import Ragged
 from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import verify_checksum, write_atomically
-from heedful.storage.run_files import open_regular
+from heedful.storage.parquet_pages import number_bytes
 
-MAX_TRACE_BYTES = 1 << 32  # of one step, uncompressed
 QUANTITIES = ("alpha", "beta_logit", "delta")
 WRONG = "beta_wrong_logit"  # the wrong-label control, where it cannot be computed from `beta_logit`
 
@@ -145,16 +143,9 @@ class Trace:
 
 
 def regular_parquet(path: Path) -> Path:
-    """The path of a Parquet file, if it is a regular file and its tables fit into memory."""
-    with open_regular(path) as file:
-        size = sum(group.total_byte_size for group in _row_groups(pq.read_metadata(file)))
-    if size > MAX_TRACE_BYTES:
-        raise OSError(errno.EFBIG, f"{size:,} bytes uncompressed, more than {MAX_TRACE_BYTES:,}", str(path))
+    """The path of a Parquet file, if it is a regular file of numbers that fit into memory; else an `OSError`."""
+    number_bytes(path)
     return path
-
-
-def _row_groups(metadata: pq.FileMetaData) -> Iterator[pq.RowGroupMetaData]:
-    return (metadata.row_group(number) for number in range(metadata.num_row_groups))
 
 
 def _float32(rows: Ragged) -> Ragged:

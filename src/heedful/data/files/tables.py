@@ -26,6 +26,8 @@ from heedful.data.files.text_files import (
 )
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason, regular
+from heedful.storage.parquet_pages import chunk_sizes
+from heedful.storage.run_files import open_regular
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -317,13 +319,13 @@ def parquet_rows(
     """The values of some columns, a few rows at a time.
 
     Memory is bounded. Every encoding of Parquet can repeat a value for a few bits, so the size of the file bounds
-    nothing: a batch has so few rows that all could hold as much as the largest column chunk, and what was decoded is
-    counted. whole: refuse also what is too much to be held at once.
+    nothing: a batch has so few rows that all could hold as much as the largest column chunk, by the headers of its
+    pages, and what was decoded is counted. whole: refuse also what is too much to be held at once.
     """
     for name in columns:
         _check_type(path, name, file.schema_arrow.field(name).type)
     size, total, rows = path.stat().st_size, 0, 0
-    packed, unpacked, largest = _stored_bytes(file, columns)
+    packed, unpacked, largest = _stored_bytes(path, file, columns)
     refuse_bomb(path, size, unpacked)
     if whole:
         refuse_rows(path, file.metadata.num_rows, len(columns))
@@ -355,17 +357,13 @@ def _decoded(array: Any) -> Any:
     return array
 
 
-def _stored_bytes(file: "pq.ParquetFile", columns: Sequence[str]) -> tuple[int, int, int]:
+def _stored_bytes(path: Path, file: "pq.ParquetFile", columns: Sequence[str]) -> tuple[int, int, int]:
     """The bytes of some columns as stored, the same before compression, and those of the largest column chunk."""
-    chunks = [
-        chunk
-        for group in range(file.metadata.num_row_groups)
-        for k in range(file.metadata.num_columns)
-        if (chunk := file.metadata.row_group(group).column(k)).path_in_schema.split(".")[0] in columns
-        or chunk.path_in_schema in columns
-    ]
-    sizes = [max(0, chunk.total_uncompressed_size) for chunk in chunks]
-    return sum(max(0, chunk.total_compressed_size) for chunk in chunks), sum(sizes), max(sizes, default=0)
+    with open_regular(path, follow=True) as raw:
+        sizes = chunk_sizes(raw, file.metadata)
+    used = [chunk for chunk in sizes if chunk.column.split(".")[0] in columns or chunk.column in columns]
+    unpacked = [chunk.unpacked for chunk in used]
+    return sum(chunk.packed for chunk in used), sum(unpacked), max(unpacked, default=0)
 
 
 def _check_type(path: Path, name: str, kind: Any) -> None:
@@ -393,7 +391,7 @@ def _parquet(path: Path, choose: Choose | None) -> Table:
         for part in parquet_rows(path, file, list(columns), whole=True):
             for name, values in part.items():
                 columns[name] += values
-        rows = file.metadata.num_rows
+    rows = len(next(iter(columns.values()), ()))
     if rows == 0:
         raise DataError(f"{path}: there are no rows; write one for each text")
     return Table(str(path), columns, list(range(1, rows + 1)), "row")
