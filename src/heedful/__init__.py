@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from heedful.api import audit as audit
+    from heedful.api import check as check
     from heedful.api import claims as claims
     from heedful.api import load as load
     from heedful.api import preflight as preflight
@@ -60,6 +61,7 @@ _HOMES = {
     "WordReader": "heedful.attribution.modules",
     "audit": "heedful.api",
     "audit_arrays": "heedful.audits.arrays",
+    "check": "heedful.api",
     "claims": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",

@@ -21,11 +21,12 @@ from heedful.config import (
 from heedful.data.corpus import Corpus
 from heedful.data.loading import open_data, task_of
 from heedful.data.parallel import ParallelCorpus
-from heedful.errors import ConfigError
+from heedful.errors import ConfigError, RunError
 from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.dry_run import AuditPlan
+    from heedful.audits.requirements import Check
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
     from heedful.papers.claims import LedgerEntry
@@ -232,6 +233,39 @@ def _audit_settings(device: str, settings: dict[str, Any]) -> tuple[AuditSetting
 
 def _names(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
+
+
+def check(audit: "AuditResult | Path | str", require: str | Sequence[str]) -> "Check":
+    """Compare an audit, or the folder of one, with requirements such as `grade=show` or `tau>=0.1`.
+
+    `check(…).assert_met()` is the form for tests.
+
+    >>> check("runs/model-reviews", ["grade=show", "tau>=0.1"]).state              # doctest: +SKIP
+    'met'
+    """
+    from heedful.audits.requirements import check_audit
+
+    result, name = open_audit(audit)
+    return check_audit(result, _names(require), audit=name)
+
+
+def open_audit(audit: "AuditResult | Path | str") -> "tuple[AuditResult, str]":
+    """The result of an audit that is given as such or by its folder, and its name.
+
+    >>> open_audit("nowhere")
+    Traceback (most recent call last):
+      ...
+    heedful.errors.RunError: nowhere: there is no such folder
+    """
+    from heedful.audits.result import AuditResult
+    from heedful.storage.manifest import KIND_NAMES, run_kind, verified_result
+
+    if isinstance(audit, AuditResult):
+        return audit, audit.model or "audit"
+    folder = Path(audit)
+    if (kind := run_kind(folder)) != "audit":
+        raise RunError(f"{folder} is {KIND_NAMES[kind]}, not an audit; make one with: heedful audit {folder}")
+    return AuditResult.load(verified_result(folder)), str(folder)
 
 
 def report(*runs: Path | str, out: Path | str | None = None, results: Path | str = "results") -> Path:

@@ -20,6 +20,7 @@ VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "preflight": study.preflight,
     "study": study.study,
     "audit": study.audit,
+    "check": runs.check,
     "tokens": runs.tokens,
     "report": runs.report,
     "reproduce": papers.reproduce,

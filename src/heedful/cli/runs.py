@@ -1,4 +1,4 @@
-"""`heedful report`, `tokens`, `runs` and `query`: the commands that read finished runs."""
+"""`heedful report`, `check`, `tokens`, `runs` and `query`: the commands that read finished runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,6 +46,39 @@ def report(
     echo(path)
     if show:
         typer.launch(path.resolve().as_uri())
+
+
+def check(
+    audit: Annotated[Path, typer.Argument(metavar="AUDIT", help="Folder of a finished audit.")],
+    require: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REQUIREMENT", help="Such as 'grade=show' or 'tau>=0.1'; can be repeated."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
+    model_card: Annotated[
+        bool, typer.Option("--model-card", help="Print a Markdown section for the card of the model.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare an audit with requirements: exit code 0 if all are met, 1 if one is not, 2 if nobody can tell."""
+    from heedful import api
+    from heedful.audits import requirements as checks
+    from heedful.storage.atomic_files import write_text
+
+    result, name = api.open_audit(audit)
+    if model_card:
+        echo(checks.model_card(result, name), nl=False)
+        if not require:
+            return
+    made = checks.check_audit(result, require or (), audit=name)
+    if junit is not None:
+        write_text(junit, checks.junit(made))
+    if as_json:
+        print_json(made.to_dict())
+    elif not model_card:
+        for outcome in made.outcomes:
+            echo(checks.line(outcome))
+    raise typer.Exit(checks.EXIT_CODES[made.state])
 
 
 def tokens(
