@@ -106,7 +106,7 @@ def mean_over_seeds(values: ArrayLike, within: tuple[float, float] | None = None
 
     >>> print(mean_over_seeds([0.2, 0.3, 0.4]))
     0.300 [0.052, 0.548] (n = 3)
-    >>> print(mean_over_seeds([1.0, 1.0, 1.0, 1.0, 1.0], within=(-1, 1)))
+    >>> print(mean_over_seeds([1.0, 1.0, 1.0, 1.0, 1.0], within=(-1.0, 1.0)))
     1.000 [-0.044, 1.000] (n = 5)
     """
     x = np.asarray(values, dtype=np.float64).ravel()

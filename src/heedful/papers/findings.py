@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.metrics.statistics import Estimate
+from heedful.metrics.statistics import Estimate, mean_over_seeds
+from heedful.papers.judge import Case
 
 CellUnit = Literal["", "%"]
 
@@ -113,10 +114,23 @@ class Figure:
 
 @dataclass(frozen=True)
 class Value:
-    """A number that a claim is judged by."""
+    """A number that a claim is judged by.
+
+    per_seed: its value for each seed, where the estimate is their mean. texts: how many texts each seed was measured
+    on. seeds: where they are not the estimate's n. text_error: the standard error that texts contribute.
+    """
 
     name: str
     estimate: Estimate
+    per_seed: tuple[float, ...] = ()
+    texts: int | None = None
+    seeds: int | None = None
+    text_error: float = 0.0
+
+    def case(self, name: str, statistic: str) -> Case:
+        """The value as a case of a claim."""
+        seeds = self.estimate.n if self.seeds is None else self.seeds
+        return Case(name, self.estimate, seeds, self.texts, self.per_seed, self.text_error, statistic)
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,20 @@ class Finding:
             if value.name == name:
                 return value.estimate
         raise KeyError(f"{name!r} is not among {[value.name for value in self.values]}")
+
+
+def seed_value(
+    name: str, per_seed: Sequence[float], texts: int | None = None, within: tuple[float, float] | None = None
+) -> Value:
+    """A number that has a value for each seed; seeds without one are left out of it and counted.
+
+    within: the range of the statistic, which its interval keeps to.
+
+    >>> seed_value("tau", [1.0, 1.0, 1.0, 1.0, 1.0], within=(-1.0, 1.0)).estimate.low < 0
+    True
+    """
+    kept = tuple(float(value) for value in per_seed if not math.isnan(value))
+    return Value(name, mean_over_seeds(per_seed, within), kept, texts, len(kept))
 
 
 def exactly(value: float) -> Estimate:

@@ -6,7 +6,7 @@ its value lies on the right side of the threshold and that it lies on the wrong 
 - *In every case* is an intersection–union test: the p-value of the claim is the largest of its cases (SPEC §6.7).
 - That *some* case is wrong is tested by the smallest p-value, times the number of cases (Bonferroni).
 - Single cases are told apart at 5 % after Holm's correction within the claim.
-- Over the ledger, both kinds of p-values of the claims are adjusted by Benjamini and Hochberg.
+- Over the claims of the ledger that can be tested, both kinds of p-values are adjusted by Benjamini and Hochberg.
 - The seed is the unit. Few seeds are tested by flipping signs, exactly; the interval, which may include the error over
   texts, must agree. Fewer than five seeds, or fewer texts than the claim asks for, decide nothing.
 """
@@ -65,7 +65,8 @@ class Case:
 
     estimate: with its 95 % interval. seeds: how many trainings (of a share: runs). texts: how many each was measured
     on; None: unknown, or none. per_seed: the value of each seed, if they were kept. text_error: the part of the
-    standard error that texts have, which more seeds do not reduce.
+    standard error that texts have, which more seeds do not reduce. statistic: what was measured, where a claim has
+    several.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Case:
     texts: int | None = None
     per_seed: tuple[float, ...] = ()
     text_error: float = 0.0
+    statistic: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,11 @@ class CaseJudgement:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim's cases, its two p-values, and after `decide` those adjusted over the ledger and the verdict."""
+    """A claim's cases, its two p-values, and after `decide` the one adjusted over the ledger and the verdict.
+
+    right: of "every case is right", NaN where a case has too few seeds or texts to be tested. wrong: of "some case is
+    wrong", NaN where no case can be tested. adjusted: that of the verdict; of an open claim, that of "right".
+    """
 
     cases: tuple[CaseJudgement, ...]
     right: float
@@ -146,8 +152,8 @@ def judge_claim(parts: Sequence[tuple[Threshold, Sequence[Case]]], missing: Sequ
         smallest = smallest_effect(case, threshold)
         judged.append(CaseJudgement(case, threshold, p_right, p_wrong, status, smallest, reason))
     decisive = [each for each in judged if not _too_little(each.case, each.threshold)]
-    every = max((each.right for each in judged), default=math.nan) if len(decisive) == len(judged) else 1.0
-    some = min(1.0, len(judged) * min((each.wrong for each in decisive), default=1.0))
+    every = max((each.right for each in judged), default=math.nan) if len(decisive) == len(judged) else math.nan
+    some = min(1.0, len(judged) * min(each.wrong for each in decisive)) if decisive else math.nan
     return Judgement(tuple(judged), every, some, missing=tuple(missing))
 
 
@@ -157,11 +163,11 @@ def decide(judgements: Sequence[Judgement]) -> list[Judgement]:
     *holds*: every case is right. *fails*: some case is wrong and none is right. *holds in part*: some case is wrong,
     others are right. *not run*: a statistic is missing. *inconclusive*: none of these.
     """
-    tested = [i for i, each in enumerate(judgements) if each.cases and not each.missing and not _is_exact(each)]
-    right, wrong = np.full(len(judgements), np.nan), np.full(len(judgements), np.nan)
+    right, wrong = (np.full(len(judgements), np.nan) for _ in range(2))
     for i, each in enumerate(judgements):
-        if each.cases and not each.missing:
+        if not each.missing:
             right[i], wrong[i] = each.right, each.wrong
+    tested = [i for i, each in enumerate(judgements) if not _is_exact(each)]
     right[tested], wrong[tested] = (benjamini_hochberg(values[tested]) for values in (right, wrong))
     return [_decided(each, float(right[i]), float(wrong[i])) for i, each in enumerate(judgements)]
 
@@ -175,7 +181,7 @@ def _decided(judged: Judgement, right: float, wrong: float) -> Judgement:
     elif wrong <= LEVEL:
         verdict, p = ("holds in part" if judged.of("right") else "fails"), wrong
     else:
-        verdict, p = "inconclusive", min(right, wrong)
+        verdict, p = "inconclusive", right
     return Judgement(judged.cases, judged.right, judged.wrong, verdict, p, judged.missing)
 
 
