@@ -165,7 +165,7 @@ def seed_value(
     True
     """
     kept = tuple(float(value) for value in per_seed if not math.isnan(value))
-    return Value(name, mean_over_seeds(per_seed, within), kept, texts, len(kept))
+    return Value(name, mean_over_seeds(list(per_seed), within), kept, texts, len(kept))
 
 
 def exactly(value: float) -> Estimate:
