@@ -5,10 +5,13 @@ Experiments fill these in; reports draw them.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from heedful.metrics.statistics import Estimate, mean_over_seeds
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.metrics.statistics import Estimate, mean_over_seeds, nested_normal
 from heedful.papers.judge import Case
 
 CellUnit = Literal["", "%"]
@@ -19,7 +22,8 @@ class Cell:
     """One entry of a table: what we measured, what the paper prints there, and a word where neither is a number.
 
     `unit` "%" means that `measured` is a share and `published` a percentage; both are then shown in percent.
-    `starred` and `published_starred` are the paper's `*`: a contextualised agreement that was never exceeded.
+    `starred` and `published_starred` are the paper's `*`: a contextualised agreement that was never exceeded. `seeds`
+    and `texts` say how many it was measured on.
     """
 
     measured: Estimate | None = None
@@ -29,6 +33,8 @@ class Cell:
     starred: bool = False
     published_starred: bool = False
     text: str | None = None
+    seeds: int | None = None
+    texts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,26 @@ def seed_value(
     """
     kept = tuple(float(value) for value in per_seed if not math.isnan(value))
     return Value(name, mean_over_seeds(list(per_seed), within), kept, texts, len(kept))
+
+
+def nested_value(name: str, rows: NDArray[np.float64], within: tuple[float, float] = (-1.0, 1.0)) -> Value:
+    """A number measured on the same texts by every seed, rows (seeds, texts): its interval is over seeds and texts.
+
+    A seed's value is its mean over texts; NaN is left out. within: the range of the statistic.
+
+    >>> value = nested_value("gap", np.array([[0.1, 0.3], [0.2, 0.4], [0.1, 0.2]]))
+    >>> value.texts, value.seeds, round(value.estimate.value, 3)
+    (2, 3, 0.217)
+    """
+    per_seed = [float(np.nanmean(row)) for row in rows if not np.isnan(row).all()]
+    over_texts = np.array([np.nanmean(column) for column in rows.T if not np.isnan(column).all()])
+    if len(per_seed) < 2 or len(over_texts) < 2:
+        return replace(seed_value(name, per_seed), texts=len(over_texts))
+    error = float(over_texts.std(ddof=1) / math.sqrt(len(over_texts)))
+    alone, both = mean_over_seeds(per_seed, within), nested_normal(per_seed, [error], len(over_texts)).seeds
+    low, high = min(alone.low, max(within[0], both.low)), max(alone.high, min(within[1], both.high))
+    estimate = Estimate(alone.value, low, high, len(per_seed))
+    return Value(name, estimate, tuple(per_seed), len(over_texts), len(per_seed), error)
 
 
 def exactly(value: float) -> Estimate:
