@@ -220,3 +220,23 @@ def test_nested_normal_adds_both_variances():
     )
     assert (one.texts.low, one.texts.high) == (3, 3)
     assert nested_normal([1.0, 2.0, 3.0, 4.0, 5.0], [1.0] * 5, 100).seeds.high > one.seeds.high
+
+
+def test_intervals_over_seeds_keep_to_the_range_and_have_a_width():
+    for values in ([1.0] * 5, [-1.0] * 5, [0.0] * 7, [1.0, 1.0, -1.0, 1.0, 1.0], [0.98, 0.99, 1.0, 0.7, 1.0]):
+        estimate = mean_over_seeds(values, within=(-1.0, 1.0))
+        assert -1 <= estimate.low < estimate.high <= 1
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_values_at_both_ends_have_the_exact_interval_of_a_share():
+    estimate = mean_over_seeds([1.0, -1.0, 1.0, 1.0, 1.0], within=(-1.0, 1.0))
+    share = stats.binomtest(4, 5).proportion_ci(method="exact")
+    assert (estimate.low, estimate.high) == pytest.approx((2 * share.low - 1, 2 * share.high - 1))
+    agreed = mean_over_seeds([1.0] * 5, within=(-1.0, 1.0))
+    assert agreed.low == pytest.approx(2 * stats.binomtest(5, 5).proportion_ci(method="exact").low - 1)
+
+
+def test_a_value_outside_its_range_is_an_error():
+    with pytest.raises(DataError, match="do not lie within 0 and 1"):
+        mean_over_seeds([0.5, 1.5], within=(0.0, 1.0))

@@ -16,7 +16,7 @@ from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier
-from heedful.papers.claims import judge
+from heedful.papers.claims import judge_paper
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
 from heedful.papers.meister2021 import models
 from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs
@@ -85,10 +85,11 @@ def test_no_unit_holds_nan(reproduced_meister: Reproduced):
 
 def test_every_claim_is_measured(reproduced_meister: Reproduced):
     paths = [result_path(reproduced_meister.results, "meister2021", "smoke", e.name) for e in EXPERIMENTS]
-    entries = judge("meister2021", map(Result.load, paths), "smoke")
+    entries = judge_paper("meister2021", map(Result.load, paths), "smoke")
     assert [entry.claim.id for entry in entries] == [f"M{k}" for k in range(1, 8)]
     for entry in entries:
-        assert "not run" not in entry.verdicts, entry.claim.id
+        for condition in entry.claim.conditions:
+            assert entry.cases_of(condition), (entry.claim.id, condition.value)
 
 
 def test_a_table_prints_what_the_units_measured(reproduced_meister: Reproduced):

@@ -10,7 +10,7 @@ from heedful.data.batching import Batch, copying_batches
 from heedful.data.synthetic.tasks import stream_numbers
 from heedful.data.vocabulary import BOS, EOS
 from heedful.errors import ConfigError, DamagedError
-from heedful.metrics.agreement import agreement
+from heedful.metrics.agreement import agreement, maximum_over_steps
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.experiment import UNITS, Result, Workspace, result_path
 from heedful.papers.published import published_table
@@ -25,7 +25,7 @@ from heedful.papers.snell2021.config import (
     study_of,
 )
 from heedful.papers.snell2021.tables import FORMS, agreement_unit, measured, statistics
-from heedful.studies.analysis import Recordings
+from heedful.studies.analysis import Recordings, pairing
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
 
@@ -232,10 +232,65 @@ def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
 
 def test_a_peak_is_read_where_it_was_not_chosen():
     up_and_down = np.array([[0.0] * 4, [1.0] * 4, [0.5] * 4])
-    assert figures._from_peak(up_and_down, 0) == 1.0
-    assert figures._from_peak(up_and_down, -1) == 0.5
+    assert figures._from_peak(up_and_down, 0).tolist() == [1.0] * 4
+    assert figures._from_peak(up_and_down, -1).tolist() == [0.5] * 4
     noise = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # each half has its own best step
-    assert figures._from_peak(noise, -1) < 0
+    assert figures._from_peak(noise, -1).mean() < 0
+
+
+def test_agreement_is_read_at_a_step_chosen_on_other_texts(reproduced: Reproduced):
+    recordings = Recordings(reproduced.workspace.study(study_of("polarity", "smoke")))
+    rows = tables.held_out_rows(recordings, "A(alpha,beta_uf)", "cross", 0)
+    read = pairing(recordings, "A(alpha,beta_uf)", "cross", 0)
+    table = np.stack([agreement(*read.pair(step)) for step in read.steps])
+    assert len(rows) == table.shape[1]
+    assert rows.mean() == pytest.approx(maximum_over_steps(table, list(read.steps)).split_half)
+    assert rows.mean() <= table.mean(axis=1).max()
+    last = tables.held_out_rows(recordings, "A(alpha,beta)", "own", 0)
+    assert last.mean() == pytest.approx(
+        tables.measured(reproduced.workspace, "polarity").agreement("A(alpha,beta)", "own").per_seed[0]
+    )
+
+
+def test_xi_counts_only_above_both_baselines(reproduced: Reproduced):
+    recordings = Recordings(reproduced.workspace.study(study_of("polarity", "smoke")))
+    low, high = (tables.xi_above_baselines(recordings, "cross", majority) for majority in (0.0, 1.0))
+    assert len(low) == len(recordings.seeds)
+    assert all(np.isnan(a) or a >= b for a, b in zip(low, high, strict=True))
+    assert all(np.isnan(b) or b <= 0 for b in high)
+
+
+def test_all_pairs_of_seeds_have_a_jackknife():
+    rng = np.random.default_rng(0)
+    attends = rng.random((7, 101)) < 0.6  # seven seeds on 101 texts
+    pairs = {(a, b): (attends[a] == attends[b]).astype(float) for a in range(7) for b in range(7) if a != b}
+    value = figures._over_pairs(pairs, chance=0.1)
+    assert value.estimate.value == pytest.approx(np.mean([rows.mean() for rows in pairs.values()]) - 0.1)
+    assert value.estimate.low < value.estimate.value < value.estimate.high
+    assert (value.seeds, value.texts) == (7, 101)
+    same = figures._apart("x", value, value)
+    assert same.estimate.value == 0
+    assert same.estimate.high == pytest.approx(2**0.5 * (value.estimate.high - value.estimate.value), rel=0.05)
+
+
+def test_the_unigram_is_what_a_proxy_of_permutations_tends_to():
+    runs = {
+        task: theory.train_proxy(task=task, seed=0, steps=300, device=torch.device("cpu"), report=str)
+        for task in ("copy-permutation", "copy-vocab")
+    }
+    assert min(runs["copy-permutation"]["loss"]) > runs["copy-permutation"]["unigram"] - 1e-6
+    assert min(runs["copy-vocab"]["loss"]) < runs["copy-vocab"]["unigram"] - 0.005
+
+
+def test_controls_of_optimal_attention(reproduced: Reproduced):
+    answer = reproduced.workspace.answers(
+        [models.linear_unit(0, study_of("toy-de-en", "smoke"), LINEAR_BUDGETS["smoke"])]
+    )
+    for name in ("untrained", "random_logits"):
+        assert len(answer[0][name]) == len(answer[0]["agreement"])
+    by_seed = {name: np.array([[0.9, 0.7, 0.5]]) for name in ("agreement", "shuffle", "untrained", "random_logits")}
+    by_seed["random_logits"] = np.array([[0.8, 0.8, 0.8]])
+    assert theory._above_controls(by_seed, 0.1, np.array([0, 0, 1])).tolist() == [pytest.approx([0.0, -0.3])]
 
 
 def test_the_linear_translator_is_certified(reproduced: Reproduced):

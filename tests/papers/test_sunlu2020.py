@@ -265,7 +265,7 @@ def test_every_claim_names_numbers_that_are_measured(reproduced_sunlu: Reproduce
     for claim in claims:
         for condition in claim.conditions:
             assert condition.experiment in names
-            finding(reproduced_sunlu, condition.experiment).value(condition.value)
+            assert condition.cases(finding(reproduced_sunlu, condition.experiment).values), (claim.id, condition.value)
 
 
 def test_the_terms_are_exact_in_a_whole_reproduction(reproduced_sunlu: Reproduced):

@@ -88,7 +88,7 @@ def claims(
     results: Results = Path("results"),
     as_json: AsJson = False,
 ) -> None:
-    """List every claim of the papers with what was measured here and the verdict."""
+    """List every claim of the papers with its verdict, what was measured, on how much, and what it would take."""
     from heedful import api
     from heedful.reports.terminal import print_claims
 
@@ -113,11 +113,16 @@ def _list(paper: str | None, budget: str, results: Path) -> None:
 
 
 def _check(results: Path) -> None:
-    from heedful.papers.reproduction import stale_results
+    from heedful.papers.reproduction import results_to_renew, stale_results
 
-    stale = stale_results(results)
+    stale, renew = stale_results(results), results_to_renew(results)
     for path, reason in stale.items():
         echo(f"{path}: {reason}")
     if stale:
         raise typer.Exit(1)
-    echo("every stored result is up to date")
+    if not renew:
+        echo("every stored result is up to date")
+        return
+    for path in renew:
+        echo(f"{path}: made with earlier settings; it counts until `heedful reproduce` makes it again")
+    echo(f"no stored result is out of date; {len(renew)} were made with earlier settings")

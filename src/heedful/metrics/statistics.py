@@ -95,24 +95,42 @@ def bootstrap_ratio(
     return Estimate(value, float(interval.low), float(interval.high), len(totals), undefined)
 
 
-def mean_over_seeds(values: ArrayLike) -> Estimate:
+def mean_over_seeds(values: ArrayLike, within: tuple[float, float] | None = None) -> Estimate:
     """Mean over seeds with Student's 95 % interval; the unit of every claim about training.
+
+    within: the range of the statistic. The interval then ends there. Values at both ends and nowhere else have the
+    exact interval of a share. Where all seeds agree, a value that has not been seen may still occur with a probability
+    of up to 1 − 0.025^(1/n), and lie at either end; so the interval always has a width.
 
     Below two seeds there is no interval: low and high are NaN.
 
     >>> print(mean_over_seeds([0.2, 0.3, 0.4]))
     0.300 [0.052, 0.548] (n = 3)
+    >>> print(mean_over_seeds([1.0, 1.0, 1.0, 1.0, 1.0], within=(-1.0, 1.0)))
+    1.000 [-0.044, 1.000] (n = 5)
     """
     x = np.asarray(values, dtype=np.float64).ravel()
     undefined = int(np.isnan(x).sum())
     x = x[~np.isnan(x)]
+    if within is not None and len(x) and not within[0] <= x.min() <= x.max() <= within[1]:
+        raise DataError(f"values from {x.min():g} to {x.max():g} do not lie within {within[0]:g} and {within[1]:g}")
     if len(x) == 0:
         return Estimate(math.nan, math.nan, math.nan, 0, undefined)
     mean = float(x.mean())
     if len(x) < 2:
         return Estimate(mean, math.nan, math.nan, 1, undefined)
     half = float(stats.sem(x) * stats.t.ppf(0.975, len(x) - 1))
-    return Estimate(mean, mean - half, mean + half, len(x), undefined)
+    low, high = mean - half, mean + half
+    if within is not None:
+        start, end = within
+        if np.ptp(x) == 0:
+            unseen = 1 - 0.025 ** (1 / len(x))
+            low, high = mean - unseen * (mean - start), mean + unseen * (end - mean)
+        elif set(x.tolist()) == {start, end}:
+            share = stats.binomtest(int((x == end).sum()), len(x)).proportion_ci(method="exact")
+            low, high = start + (end - start) * float(share.low), start + (end - start) * float(share.high)
+        low, high = max(start, low), min(end, high)
+    return Estimate(mean, low, high, len(x), undefined)
 
 
 @dataclass(frozen=True, eq=False)

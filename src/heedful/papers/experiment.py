@@ -124,7 +124,8 @@ class Experiment:
 
     settings: everything that decides the result within a budget, dataclasses and plain values. find: reads the finding
     from what `needs` names, and computes nothing that takes long. version: raised by hand when `find` comes to mean
-    something else; results of an older version are stale.
+    something else; results of an older version are stale. thresholds: those of the claims that it decides; they count
+    among the settings.
     """
 
     name: str
@@ -133,12 +134,15 @@ class Experiment:
     find: Callable[[Workspace], Finding]
     needs: Callable[[str], Needs] = lambda budget: Needs()
     version: int = 1
+    thresholds: tuple[str, ...] = ()
 
     def digest(self, budget: str) -> str:
-        """SHA-256 of the settings within a budget."""
+        """SHA-256 of the settings within a budget, and of the thresholds."""
         if budget not in BUDGETS:
             raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
-        plain = json.dumps(content(self.settings(budget)), sort_keys=True, ensure_ascii=False)
+        settings = content(self.settings(budget))
+        fixed = [settings, list(self.thresholds)] if self.thresholds else settings
+        plain = json.dumps(fixed, sort_keys=True, ensure_ascii=False)
         return sha256(plain.encode()).hexdigest()
 
     def why_stale(self, result: "Result") -> str | None:
@@ -177,7 +181,10 @@ def unit_experiment(
 
 @dataclass(frozen=True)
 class Result(Stored):
-    """What an experiment found, its settings (seeds among them), and when and with what it was made."""
+    """What an experiment found, its settings (seeds among them), and when and with what it was made.
+
+    thresholds: those of claims that were fixed before it.
+    """
 
     paper: str
     experiment: str
@@ -188,6 +195,7 @@ class Result(Stored):
     settings: Any
     manifest: Manifest
     finding: Finding
+    thresholds: tuple[str, ...] = ()
 
     def save(self, path: Path | str) -> None:
         """Write as JSON with its own checksum, atomically."""
@@ -218,6 +226,7 @@ def new_result(paper: str, experiment: Experiment, budget: str, finding: Finding
             seconds=round(seconds, 1),
         ),
         finding=finding,
+        thresholds=experiment.thresholds,
     )
 
 

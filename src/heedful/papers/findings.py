@@ -5,10 +5,14 @@ Experiments fill these in; reports draw them.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from heedful.metrics.statistics import Estimate
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.metrics.statistics import Estimate, mean_over_seeds, nested_normal
+from heedful.papers.judge import Case
 
 CellUnit = Literal["", "%"]
 
@@ -18,7 +22,8 @@ class Cell:
     """One entry of a table: what we measured, what the paper prints there, and a word where neither is a number.
 
     `unit` "%" means that `measured` is a share and `published` a percentage; both are then shown in percent.
-    `starred` and `published_starred` are the paper's `*`: a contextualised agreement that was never exceeded.
+    `starred` and `published_starred` are the paper's `*`: a contextualised agreement that was never exceeded. `seeds`
+    and `texts` say how many it was measured on.
     """
 
     measured: Estimate | None = None
@@ -28,6 +33,8 @@ class Cell:
     starred: bool = False
     published_starred: bool = False
     text: str | None = None
+    seeds: int | None = None
+    texts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,10 +120,23 @@ class Figure:
 
 @dataclass(frozen=True)
 class Value:
-    """A number that a claim is judged by."""
+    """A number that a claim is judged by.
+
+    per_seed: its value for each seed, where the estimate is their mean. texts: how many texts each seed was measured
+    on. seeds: where they are not the estimate's n. text_error: the standard error that texts contribute.
+    """
 
     name: str
     estimate: Estimate
+    per_seed: tuple[float, ...] = ()
+    texts: int | None = None
+    seeds: int | None = None
+    text_error: float = 0.0
+
+    def case(self, name: str, statistic: str) -> Case:
+        """The value as a case of a claim."""
+        seeds = self.estimate.n if self.seeds is None else self.seeds
+        return Case(name, self.estimate, seeds, self.texts, self.per_seed, self.text_error, statistic)
 
 
 @dataclass(frozen=True)
@@ -138,6 +158,40 @@ class Finding:
             if value.name == name:
                 return value.estimate
         raise KeyError(f"{name!r} is not among {[value.name for value in self.values]}")
+
+
+def seed_value(
+    name: str, per_seed: Sequence[float], texts: int | None = None, within: tuple[float, float] | None = None
+) -> Value:
+    """A number that has a value for each seed; seeds without one are left out of it and counted.
+
+    within: the range of the statistic, which its interval keeps to.
+
+    >>> seed_value("tau", [1.0, 1.0, 1.0, 1.0, 1.0], within=(-1.0, 1.0)).estimate.low < 0
+    True
+    """
+    kept = tuple(float(value) for value in per_seed if not math.isnan(value))
+    return Value(name, mean_over_seeds(list(per_seed), within), kept, texts, len(kept))
+
+
+def nested_value(name: str, rows: NDArray[np.float64], within: tuple[float, float] = (-1.0, 1.0)) -> Value:
+    """A number measured on the same texts by every seed, rows (seeds, texts): its interval is over seeds and texts.
+
+    A seed's value is its mean over texts; NaN is left out. within: the range of the statistic.
+
+    >>> value = nested_value("gap", np.array([[0.1, 0.3], [0.2, 0.4], [0.1, 0.2]]))
+    >>> value.texts, value.seeds, round(value.estimate.value, 3)
+    (2, 3, 0.217)
+    """
+    per_seed = [float(np.nanmean(row)) for row in rows if not np.isnan(row).all()]
+    over_texts = np.array([np.nanmean(column) for column in rows.T if not np.isnan(column).all()])
+    if len(per_seed) < 2 or len(over_texts) < 2:
+        return replace(seed_value(name, per_seed), texts=len(over_texts))
+    error = float(over_texts.std(ddof=1) / math.sqrt(len(over_texts)))
+    alone, both = mean_over_seeds(per_seed, within), nested_normal(per_seed, [error], len(over_texts)).seeds
+    low, high = min(alone.low, max(within[0], both.low)), max(alone.high, min(within[1], both.high))
+    estimate = Estimate(alone.value, low, high, len(per_seed))
+    return Value(name, estimate, tuple(per_seed), len(over_texts), len(per_seed), error)
 
 
 def exactly(value: float) -> Estimate:

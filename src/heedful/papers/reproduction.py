@@ -12,7 +12,7 @@ from typing import Any
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError
 from heedful.execution.pool import Event, Job, OnEvent, call, run_jobs
-from heedful.papers.claims import LedgerEntry, judge
+from heedful.papers.claims import LedgerEntry, judge_paper, settle, thresholds
 from heedful.papers.experiment import (
     Experiment,
     Needs,
@@ -23,6 +23,7 @@ from heedful.papers.experiment import (
     result_path,
     study_folder,
 )
+from heedful.papers.published import csv_rows
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
 from heedful.storage.run_files import refuse_irregular
@@ -64,7 +65,8 @@ def paper(key: str) -> Paper:
         raise ConfigError(f"there is no paper {key!r}; there are {', '.join(KEYS)}")
     contents = import_module(f"heedful.papers.{key}.contents")
     preface = (files("heedful.papers") / key / "preface.md").read_text(encoding="utf-8")
-    return Paper(key, contents.TITLE, contents.EXPERIMENTS, preface)
+    fixed = tuple(replace(each, thresholds=thresholds(key, each.name)) for each in contents.EXPERIMENTS)
+    return Paper(key, contents.TITLE, fixed, preface)
 
 
 def reproduce(
@@ -241,8 +243,21 @@ def run_timed(*, name: str, function: str, arguments: Mapping[str, Any], report:
 
 
 def stale_results(results: Path = RESULTS) -> dict[Path, str]:
-    """Why stored results are no longer valid: settings or version of the experiment changed, or it is gone."""
-    stale = {}
+    """Why stored results are no longer valid: settings or version of the experiment changed, or it is gone.
+
+    A result whose earlier settings are known (`earlier_settings`) is not among them: it counts until it is made again.
+    """
+    return {path: reason for path, (reason, known) in _outdated(results).items() if not known}
+
+
+def results_to_renew(results: Path = RESULTS) -> list[Path]:
+    """Stored results made with earlier settings that still count; `reproduce` makes them again."""
+    return [path for path, (_, known) in _outdated(results).items() if known]
+
+
+def _outdated(results: Path) -> dict[Path, tuple[str, bool]]:
+    """Results that do not have the settings of today: why, and whether theirs are known earlier ones."""
+    earlier, outdated = earlier_settings(), {}
     for key in KEYS:
         experiments = {experiment.name: experiment for experiment in paper(key).experiments}
         for path in _result_files(results, key, "*"):
@@ -250,20 +265,27 @@ def stale_results(results: Path = RESULTS) -> dict[Path, str]:
             known = experiments.get(result.experiment)
             reason = "there is no such experiment any more" if known is None else known.why_stale(result)
             if reason:
-                stale[path] = reason
-    return stale
+                outdated[path] = reason, known is not None and result.config_digest in earlier
+    return outdated
+
+
+def earlier_settings() -> frozenset[str]:
+    """Digests of settings that were in force before, whose results are kept until there are newer ones."""
+    return frozenset(line["settings"] for line in csv_rows("earlier_settings"))
 
 
 def claims(budget: str | None = None, results: Path = RESULTS) -> list[LedgerEntry]:
     """Every claim of every paper, judged by the stored results of a budget; by default the largest with any."""
     if budget is not None and budget not in BUDGETS:
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
-    entries = []
+    entries, old = [], {path: Result.load(path).experiment for path in results_to_renew(results)}
     for key in KEYS:
         have = [each for each in BUDGETS if _result_files(results, key, each)]
         chosen = budget or (have[-1] if have else "quick")
-        entries += judge(key, map(Result.load, _result_files(results, key, chosen)), chosen)
-    return entries
+        files = _result_files(results, key, chosen)
+        earlier = [old[path] for path in files if path in old]
+        entries += judge_paper(key, map(Result.load, files), chosen, earlier)
+    return settle(entries)
 
 
 def _result_files(results: Path, key: str, budget: str) -> list[Path]:

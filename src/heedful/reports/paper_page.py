@@ -16,43 +16,54 @@ from urllib.parse import quote
 
 from heedful.errors import DataError
 from heedful.papers.findings import Figure, ResultTable
-from heedful.reports.html import assets, duration, estimate_text, fill, one_line
+from heedful.reports.html import NONE, assets, duration, estimate_text, fill, one_line
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, table_rows
 from heedful.storage.atomic_files import without_nan, write_text
 
 if TYPE_CHECKING:  # what runs experiments is slow to import
-    from heedful.papers.claims import LedgerEntry
+    from heedful.papers.claims import Condition, LedgerEntry
     from heedful.papers.experiment import Result
 
-_CLAIM = ("id", "sentence", "statistic", "expected", "measured", "budget", "verdict")
+_CLAIM = ("id", "verdict", "sentence", "statistic", "expected", "measured", "size", "tested", "note", "budget")
 _COUNTED = (
     ("holds", "holds here", "hold here"),
+    ("holds in part", "holds in part", "hold in part"),
     ("fails", "fails", "fail"),
     ("inconclusive", "stays open", "stay open"),
     ("not run", "was not run", "were not run"),
 )
-_BADGES = {"holds": "yes", "fails": "no", "inconclusive": "unclear", "not run": "unclear"}
+_BADGES = {
+    "holds": "yes",
+    "holds in part": "unclear",
+    "fails": "no",
+    "inconclusive": "unclear",
+    "not run": "unclear",
+}
 
 
 def write_docs_page(results: "Sequence[Result]", claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
     """Write a paper's page of the docs, with its figures in `figures`; returns the page's path.
 
-    preface, claims_markdown: Markdown of our own, taken as it is; everything that comes from results is escaped.
+    What the paper is about comes first, then claims, then results, then the rest of the preface from its first section
+    on: equations and departures. preface, claims_markdown: Markdown of our own, taken as it is; everything that comes
+    from results is escaped.
     """
     paper = _one_paper(results)
     names = [figure.name for result in results for figure in result.finding.figures]
     if len(set(names)) < len(names):
         raise DataError(f"{out}: two figures are called {next(name for name in names if names.count(name) > 1)!r}")
     title = "" if preface.lstrip().startswith("# ") else f"# {markdown_text(paper)}"
+    opening, *sections = re.split(r"^(?=## )", preface.strip(), maxsplit=1, flags=re.MULTILINE)
     blocks = [
         f"<!-- Written by a command from the results of {re.sub('[^A-Za-z0-9]', '', paper)}; do not edit. -->",
         title,
-        preface.strip(),
-        markdown_text(legend(_tables(results))),
-        *(block for result in results for block in _docs_section(result, out, figures)),
+        opening.strip(),
         "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
         claims_markdown.strip(),
+        markdown_text(legend(_tables(results))),
+        *(block for result in results for block in _docs_section(result, out, figures)),
+        *(section.strip() for section in sections),
     ]
     write_text(out, "\n\n".join(block for block in blocks if block) + "\n")
     return out
@@ -63,7 +74,7 @@ def write_paper_report(
 ) -> Path:
     """Write a paper's results as one self-contained HTML page; returns its path.
 
-    claims_rows: id, sentence, statistic, expected, measured, budget and verdict of each claim, all of them words.
+    claims_rows: what `claim_rows` returns, all of it words.
     about: the paper's title, or another text for below the headline.
     """
     paper = _one_paper(results)
@@ -174,35 +185,88 @@ def _one_paper(results: "Sequence[Result]") -> str:
 
 
 def claim_rows(entries: "Sequence[LedgerEntry]") -> list[dict[str, str]]:
-    """A row for each condition of each claim; the sentence and the verdict of the claim stand in its first."""
+    """A row for each condition of each claim; what is of the whole claim stands in its first.
+
+    measured: the weakest case, how many cases hold, and the random-effects mean over them. size: seeds and texts of the
+    case with the fewest, and the smallest effect that could have been seen. tested: the adjusted p-value. note: which
+    cases, and what it would take.
+    """
     rows = []
     for entry in entries:
-        lines = zip(entry.claim.conditions, entry.measured, entry.verdicts, strict=True)
-        for k, (condition, estimate, verdict) in enumerate(lines):
+        for k, condition in enumerate(entry.claim.conditions):
+            first = k == 0
+            role = "" if condition.decides else "(beside)"
             rows.append(
                 {
-                    "id": entry.claim.id if k == 0 else "",
-                    "sentence": entry.claim.sentence if k == 0 else "",
+                    "id": entry.claim.id if first else "",
+                    "verdict": entry.verdict if first else role,
+                    "sentence": entry.claim.sentence if first else "",
                     "statistic": condition.experiment,
                     "expected": str(condition),
-                    "measured": estimate_text(estimate),
-                    "budget": entry.budget if k == 0 else "",
-                    "verdict": f"{entry.verdict}" if k == 0 else ("" if len(entry.verdicts) == 1 else f"({verdict})"),
+                    "measured": _measured_cases(entry, condition),
+                    "size": _size(entry, condition),
+                    "tested": _tested(entry) if first else "",
+                    "note": entry.explanation if first else condition.reason,
+                    "budget": entry.budget if first else "",
                 }
             )
     return rows
 
 
+def _measured_cases(entry: "LedgerEntry", condition: "Condition") -> str:
+    cases = entry.cases_of(condition)
+    if not cases:
+        return NONE
+    weakest = max(cases, key=lambda each: (each.right, -each.wrong))
+    words = estimate_text(weakest.case.estimate)
+    if len(cases) == 1:
+        return words
+    words += f" in {weakest.case.name}; {sum(each.status == 'right' for each in cases)} of {len(cases)} cases hold"
+    pooled = entry.pooled(condition)
+    return f"{words}; mean over cases {estimate_text(pooled.mean)}" if pooled else words
+
+
+def _size(entry: "LedgerEntry", condition: "Condition") -> str:
+    """Seeds and texts, as few to as many as the cases have, and the smallest effect that could have been seen."""
+    cases = entry.cases_of(condition)
+    if not cases:
+        return condition.experiment
+    if condition.threshold.kind == "exact":
+        return f"{condition.experiment}, exact"
+    unit = "seeds" if condition.threshold.kind == "mean" else "runs"
+    parts = [condition.experiment, f"{_span([each.case.seeds for each in cases])} {unit}"]
+    if texts := [each.case.texts for each in cases if each.case.texts is not None]:
+        parts.append(f"{_span(texts)} texts")
+    if smallest := [each.smallest for each in cases if each.smallest == each.smallest]:
+        parts.append(f"smallest effect seen {max(smallest):.2g}")
+    return ", ".join(parts)
+
+
+def _span(counts: Sequence[int]) -> str:
+    return f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
+
+
+def _tested(entry: "LedgerEntry") -> str:
+    p = entry.judgement.adjusted
+    if p != p:
+        return entry.budget
+    exact = all(each.threshold.kind == "exact" for each in entry.judgement.cases)
+    return f"{entry.budget}, exact" if exact else f"{entry.budget}, adjusted p {p:.2g}"
+
+
 def claims_markdown(entries: "Sequence[LedgerEntry]") -> str:
     """The ledger as a Markdown table, with a count of its verdicts below."""
-    lines = ["| | claim | experiment | expected | measured | verdict |", "|---|---|---|---|---|---|"]
+    heads = {"sentence": "claim", "expected": "expected", "measured": "measured", "size": "on", "note": "note"}
+    lines = [f"| | verdict | {' | '.join(heads.values())} |", f"|---|---|{'---|' * len(heads)}"]
     for row in claim_rows(entries):
-        verdict = f"**{row['verdict']}**" if row["id"] else row["verdict"]
-        cells = (
-            row["id"],
-            *(markdown_text(one_line(row[key])) for key in ("sentence", "statistic", "expected", "measured")),
-        )
-        lines.append(f"| {' | '.join((*cells, verdict))} |")
+        verdict = f"**{row['verdict']}**<br><sub>{row['tested']}</sub>" if row["id"] else row["verdict"]
+        cells = (row["id"], verdict, *(markdown_text(one_line(row[key])) for key in heads))
+        lines.append(f"| {' | '.join(cells)} |")
     counts = {word: sum(entry.verdict == word for entry in entries) for word in _BADGES}
     total = ", ".join(f"{word} {n}" for word, n in counts.items() if n)
-    return "\n".join([*lines, "", f"{len(entries)} claims: {total}."]) + "\n"
+    how = (
+        "A claim holds if every case does (intersection–union test), and holds in part if some cases do and others are "
+        "shown not to. p-values are adjusted over the ledger (Benjamini & Hochberg). Below five seeds or a hundred "
+        "texts for each case nothing is decided."
+    )
+    return "\n".join([*lines, "", f"{len(entries)} claims: {total}. {how}"]) + "\n"

@@ -20,7 +20,6 @@ from heedful.reports.html import (
     NONE,
     duration,
     ends,
-    estimate_text,
     interval,
     one_line,
     percent,
@@ -48,7 +47,7 @@ MOST = 200  # rows of an answer that a terminal shows
 _WIDE = 110  # letters in a line of a terminal that has room for the subject of a run
 _SWEEP_FIGURES = ("accuracy", "entropy", "A(alpha,beta) own", "A(alpha,beta_uf) own", "A(delta,beta_uf) own")
 _STATES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "red", "broken off": "yellow"}
-_CLAIMS = {"holds": "green", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
+_CLAIMS = {"holds": "green", "holds in part": "cyan", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
 
 
 def print_study(result: "StudyResult", report: Path) -> None:
@@ -174,14 +173,19 @@ def print_paper_result(result: "Result") -> None:
 
 
 def print_claims(entries: "Sequence[LedgerEntry]") -> None:
-    """Each claim of the ledger with its verdict; below it the measured and the expected value."""
+    """Each claim of the ledger with its verdict; below it what was measured, on how much, and what it would take."""
+    from heedful.reports.paper_page import claim_rows
+
     console = TerminalConsole(highlight=False)
     for entry in entries:
-        verdict = f"[{_CLAIMS[entry.verdict]}]{entry.verdict:<12}[/]"
+        verdict = f"[{_CLAIMS[entry.verdict]}]{entry.verdict:<13}[/]"
         console.print(f"[bold]{entry.claim.id:<4}[/bold]{verdict} {escape(entry.claim.sentence)}")
-        for condition, estimate in zip(entry.claim.conditions, entry.measured, strict=True):
-            line = f"{estimate_text(estimate)}   expected {condition}   ({condition.experiment}, {entry.budget})"
-            console.print(f"                 {escape(line)}", style="dim", soft_wrap=True)
+        rows = claim_rows([entry])
+        lines = [f"{row['measured']}   expected {row['expected']}   ({row['size']})" for row in rows]
+        first = rows[0]
+        lines.append(" · ".join(part for part in (first["tested"], first["note"]) if part))
+        for line in lines:
+            console.print(f"                  {escape(line)}", style="dim", soft_wrap=True)
     counts = ", ".join(f"{sum(e.verdict == verdict for e in entries)} {verdict}" for verdict in _CLAIMS)
     console.print(f"{len(entries)} claims: {counts}")
 

@@ -81,7 +81,11 @@ EXPERIMENTS = (
     _worked_example("figure8", "Figure 8: the count table of a mixture", theory.find_figure8),
     _copying("section6.2", "§6.2: a permutation of positions", figures.find_permute, figures.permute_units),
     unit_experiment(
-        "eq53", "Eq. 53: the proxy's first step", config.EQ53_SEEDS.get, theory.find_eq53, theory.eq53_units
+        "eq53",
+        "Eq. 53: the proxy's first step",
+        lambda budget: {"seeds": config.EQ53_SEEDS[budget], "proxy steps": theory.PROXY_STEPS[budget]},
+        theory.find_eq53,
+        theory.eq53_units,
     ),
     unit_experiment(
         "a1",

@@ -1,14 +1,32 @@
 """Figures 2, 3, 6 and 7, §6.2, A.7 and A.9 of snell2021: what is learned, when, and how alike."""
 
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from scipy import stats
 
 from heedful.config import StudyConfig
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Line, Mark, Panel, ResultTable, Row, Value, curve, shifted
+from heedful.papers.findings import (
+    Cell,
+    Figure,
+    Finding,
+    Line,
+    Mark,
+    Panel,
+    ResultTable,
+    Row,
+    Value,
+    curve,
+    nested_value,
+    seed_value,
+    shifted,
+)
 from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of
 from heedful.papers.snell2021.models import (
     PLACES,
@@ -19,8 +37,8 @@ from heedful.papers.snell2021.models import (
     share_learned,
     slower,
 )
-from heedful.papers.snell2021.tables import above_chance, measured
-from heedful.studies.analysis import Recordings, Rows
+from heedful.papers.snell2021.tables import measured
+from heedful.studies.analysis import Recordings, Rows, pairing
 
 Curves = Mapping[str, Sequence[Answer]]  # the learning curves of each task or setting, a seed each
 FindCurves = Callable[[str, Curves], Finding]
@@ -212,10 +230,10 @@ def find_figure7(budget: str, curves: Curves) -> Finding:
     moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
     compared = {
         "early": [("keyword", "next"), ("next", "mean")],
-        "late": [("last", "next"), ("next", "mean"), ("mean", "keyword")],
+        "late": [("last", "next"), ("next", "mean"), ("mean", "keyword"), ("last", "keyword")],
     }
     values = tuple(
-        Value(f"{when}: {above} - {below}", mean_over_seeds((table[above] - table[below])[:, moments[when]]))
+        seed_value(f"{when}: {above} - {below}", (table[above] - table[below])[:, moments[when]].tolist())
         for when, pairs in compared.items()
         for above, below in pairs
     )
@@ -297,14 +315,15 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
         tables = [_over_twin(recordings, A) for A in recordings.seeds]
         curve = np.mean([table.mean(axis=1) for table in tables], axis=0)
         lines.append(Line(corpus.name, tuple(float(s) for s in steps), tuple(curve.tolist())))
-        rise, fall = (mean_over_seeds([_from_peak(table, end) for table in tables]) for end in (0, -1))
-        values += [Value(f"rise, {corpus.data}", rise), Value(f"fall, {corpus.data}", fall)]
+        rise, fall = (
+            nested_value(f"{name}, {corpus.data}", np.array([_from_peak(table, end) for table in tables]))
+            for name, end in (("rise", 0), ("fall", -1))
+        )
+        values += [rise, fall]
         peak = steps[int(np.argmax(curve))]
-        cells = (Cell(text=f"{peak} of {steps[-1]}"), Cell(rise, unit="%"), Cell(fall, unit="%"))
-        rows.append(Row(corpus.name, cells))
-    longest = LONGEST.get(workspace.budget, "sst")
-    by_name = {value.name: value.estimate for value in values}
-    values += [Value(name, by_name[f"{name}, {longest}"]) for name in ("rise", "fall")]
+        sizes = {"seeds": rise.seeds, "texts": rise.texts}
+        ends = (Cell(value.estimate, unit="%", **sizes) for value in (rise, fall))
+        rows.append(Row(corpus.name, (Cell(text=f"{peak} of {steps[-1]}"), *ends)))
     panel = Panel(
         "A(α, β^uf(τ)), cross", tuple(lines), x_label="step τ of the uniform twin", y_label="agreement", y_percent=True
     )
@@ -322,27 +341,72 @@ def _over_twin(recordings: Recordings, A: int) -> Rows:
     return np.stack([agreement(alpha, recordings.quantity("uniform", twin, "beta_logit", step)) for step in steps])
 
 
-def _from_peak(table: Rows, end: int) -> float:
-    """How far the peak lies above one end of the curve, chosen on one half of the texts and read on the other."""
-    halves = table[:, ::2], table[:, 1::2]
-    gaps = [b[np.argmax(a.mean(axis=1))].mean() - b[end].mean() for a, b in (halves, halves[::-1])]
-    return float(np.mean(gaps))
+def _from_peak(table: Rows, end: int) -> Rows:
+    """How far the peak lies above one end of the curve, text by text; its step is chosen on the other half of texts."""
+    gaps = np.empty(table.shape[1])
+    for half in (np.s_[::2], np.s_[1::2]):
+        other = np.ones(table.shape[1], dtype=bool)
+        other[half] = False
+        peak = int(np.argmax(table[:, other].mean(axis=1))) if other.any() else int(np.argmax(table.mean(axis=1)))
+        gaps[half] = table[peak, half] - table[end, half]
+    return gaps
 
 
 def find_between_seeds(workspace: Workspace) -> Finding:
-    """A.9: how much the attention of two seeds agrees, on SMS spam and elsewhere."""
+    """A.9: how much the attention of two seeds agrees, over all pairs of seeds, on SMS spam and elsewhere."""
     sms = SMS.get(workspace.budget, "sms-spam")
     rows, above = [], {}
     for corpus in corpora(workspace.budget, "classification"):
         if corpus.data is None:
             continue
-        seen = measured(workspace, corpus.data).agreement("A(alpha,alpha_hat)", "cross")
-        above[corpus.data] = above_chance(seen)
-        cells = (Cell(seen.over_seeds, unit="%"), Cell(seen.shuffle, unit="%"), Cell(above[corpus.data], unit="%"))
-        rows.append(Row(corpus.name, cells))
-    others = float(np.mean([e.value for data, e in above.items() if data != sms]))
-    values = [Value("between seeds: sms above the others", shifted(above[sms], -others))]
-    values += [Value(f"between seeds, {data}", estimate) for data, estimate in above.items()]
+        study = measured(workspace, corpus.data)
+        seen = study.agreement("A(alpha,alpha_hat)", "cross")
+        chance = max(seen.random, seen.shuffle.value) if seen.shuffle.n else seen.random
+        pairs = _all_pairs(Recordings(workspace.study(study_of(corpus.data, workspace.budget))))
+        above[corpus.data] = _over_pairs(pairs, chance)
+        sizes = {"seeds": study.seeds, "texts": study.texts}
+        shown = (shifted(above[corpus.data].estimate, chance), seen.shuffle, above[corpus.data].estimate)
+        rows.append(Row(corpus.name, tuple(Cell(each, unit="%", **sizes) for each in shown)))
+    values = [
+        _apart(f"between seeds: sms less, {data}", above[sms], each) for data, each in above.items() if data != sms
+    ]
+    values += [replace(each, name=f"between seeds, {data}") for data, each in above.items()]
     columns = ("A(α, α̂) between seeds", "matched shuffle", "above chance")
-    table = ResultTable("A.9: attention of one seed against another's", columns, tuple(rows))
+    caption = "Over all ordered pairs of seeds; intervals are over seeds (jackknife) and texts."
+    table = ResultTable("A.9: attention of one seed against another's", columns, tuple(rows), caption)
     return Finding((table,), values=tuple(values))
+
+
+def _all_pairs(recordings: Recordings) -> dict[tuple[int, int], Rows]:
+    """A(α, α̂) of every text, for all ordered pairs of seeds."""
+    rows = {}
+    for A, B in itertools.permutations(recordings.seeds, 2):
+        read = pairing(recordings, "A(alpha,alpha_hat)", "cross", A, B)
+        assert read.read_at is not None
+        rows[A, B] = agreement(*read.pair(read.read_at))
+    return rows
+
+
+def _over_pairs(pairs: Mapping[tuple[int, int], Rows], chance: float) -> Value:
+    """The mean over pairs above chance; over seeds, by leaving out each with all of its pairs, and over texts."""
+    table = {pair: float(rows.mean()) for pair, rows in pairs.items()}
+    mean, seeds = float(np.mean(list(table.values()))), sorted({seed for pair in pairs for seed in pair})
+    texts = np.mean(list(pairs.values()), axis=0)
+    error = float(texts.std(ddof=1) / math.sqrt(len(texts))) if len(texts) > 1 else math.nan
+    without = [[value for pair, value in table.items() if seed not in pair] for seed in seeds]
+    if not all(without):
+        return Value("", Estimate(mean - chance, math.nan, math.nan, len(seeds)), (), len(texts), len(seeds), error)
+    over_seeds = (len(seeds) - 1) * float(np.var([np.mean(values) for values in without]))
+    half = float(stats.t.ppf(0.975, len(seeds) - 1)) * math.sqrt(over_seeds + error**2)
+    low, high = max(0.0, mean - half) - chance, min(1.0, mean + half) - chance
+    return Value("", Estimate(mean - chance, low, high, len(seeds)), (), len(texts), len(seeds), error)
+
+
+def _apart(name: str, one: Value, other: Value) -> Value:
+    """The difference of two corpora, whose seeds and texts have nothing to do with each other."""
+    n, texts = (min(getattr(one, part), getattr(other, part)) for part in ("seeds", "texts"))
+    halves = [max(e.value - e.low, e.high - e.value) for e in (one.estimate, other.estimate)]
+    half, value = math.hypot(*halves), one.estimate.value - other.estimate.value
+    return Value(
+        name, Estimate(value, value - half, value + half, n), (), texts, n, math.hypot(one.text_error, other.text_error)
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import special, stats
 
 from heedful.config import ModelConfig, StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.batching import Batch, PairBatch, collate, copying_batches, training_batches
@@ -260,10 +260,14 @@ def optimal_of_trained(
         report({"step": step, "steps": config.steps, **({} if np.isnan(loss) else {"loss": loss})})
 
     batches = training_batches(source.pairs("train"), config.batch_size, seed, device=device)
+    model.eval()
+    untrained = _rows(model, chosen, device)
+    model.train()
     train_model(model, batches, config, at_step)
     model.eval()
     report({"step": 1, "steps": 1})
     rows = _rows(model, chosen, device)
+    random = _rows(model, chosen, device, np.random.default_rng(seed))
     opt, beta, alpha, text = rows["alpha_opt"], rows["beta"], rows["alpha"], rows["text"]
     output = np.concatenate([np.arange(n) for n in np.bincount(text)])
     translations = [tokeniser.decode(ids) for ids in translate(model, chosen)]
@@ -272,6 +276,8 @@ def optimal_of_trained(
         "agreement": agreement(opt, beta).tolist(),
         "shuffle": [None if np.isnan(s) else s for s in shuffled_agreement(opt, beta, position=output, text=text)],
         "learned_agreement": agreement(opt, alpha).tolist(),
+        "untrained": agreement(untrained["alpha_opt"], untrained["beta"]).tolist(),
+        "random_logits": agreement(random["alpha_opt"], random["beta"]).tolist(),
         "random": random_agreement(beta.lengths),
         "gap": float(rows["gap"].max()),
         "accuracy": float(rows["correct"].mean()),
@@ -280,17 +286,27 @@ def optimal_of_trained(
 
 
 @torch.no_grad()
-def _rows(model: Translator, pairs: EncodedPairs, device: torch.device) -> dict[str, Any]:
-    """α^opt, β and α of every output word, sentence by sentence."""
+def _rows(
+    model: Translator, pairs: EncodedPairs, device: torch.device, random: np.random.Generator | None = None
+) -> dict[str, Any]:
+    """α^opt, β and α of every output word, sentence by sentence.
+
+    random: draw the logits of α^opt and β, normal with the spread of the model's: the control without any structure.
+    """
     rows: dict[str, list[Any]] = {name: [] for name in ("alpha_opt", "beta", "alpha", "text", "gap", "correct")}
     for m in range(len(pairs)):
         batch = collate(pairs, np.array([m]), device)
         output = model(batch)
         words = batch.target_out[0].cpu().numpy()
         gamma, gamma_state = (model.output(x[0]).double().cpu().numpy() for x in (output.hidden, output.states))
+        beta = translator_probe(model, output.hidden, output.states, batch.target_out)[0].cpu().numpy()
+        if random is not None:
+            gamma, gamma_state = (random.normal(0.0, logits.std(), logits.shape) for logits in (gamma, gamma_state))
+            alone = special.log_softmax(gamma[None] + gamma_state[:, None], axis=-1)
+            beta = alone[np.arange(len(words)), :, words]
         best = optimal_attention(np.broadcast_to(gamma, (len(words), *gamma.shape)), gamma_state, words)
         rows["alpha_opt"] += list(best.alpha)
-        rows["beta"] += list(translator_probe(model, output.hidden, output.states, batch.target_out)[0].cpu().numpy())
+        rows["beta"] += list(beta)
         rows["alpha"] += list(output.alpha[0, 0].cpu().numpy())
         rows["text"] += [m] * len(words)
         rows["gap"] += best.gap.tolist()

@@ -18,18 +18,20 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
 from heedful.execution.pool import OnEvent
+from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
-from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, shifted
+from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, nested_value, seed_value
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import from_mapping
-from heedful.studies.analysis import MeasureName, Recordings, final_performance, measure_agreements
-from heedful.studies.result import AgreementResult, Convention
+from heedful.studies.analysis import MeasureName, Recordings, Rows, final_performance, measure_agreements, pairing
+from heedful.studies.result import AgreementResult, Convention, Gate
 from heedful.studies.run_directory import ModelSpec, Recorded, RunDirectory
 
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+CLAIMS_TABLE = "5"  # whose numbers the claims of agreement are judged by
 IN_RESULT = ("validation", "agreement")  # what a study's own result has
 CAPTION = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
@@ -92,13 +94,16 @@ def heading(column: str, measure: MeasureName = "agreement") -> str:
 
 
 def find_table(workspace: Workspace, number: str) -> Finding:
-    """One of Tables 2 to 8; and how far its columns lie above chance, corpus by corpus and in the worst corpus."""
+    """One of Tables 2 to 8; of Table 5 also how far its agreements exceed their controls, corpus by corpus."""
     form = FORMS[number]
     data = [corpus.data for corpus in corpora(workspace.budget, form.task) if corpus.data]
     seen = {name: measured(workspace, name, form.split, form.measure) for name in data}
     table = _table(form, corpora(workspace.budget, form.task), seen)
-    values = _excesses(workspace, form, seen) if form.measure == "agreement" else []
-    return Finding((table,), values=tuple(values), notes=nearer_convention(table))
+    notes = nearer_convention(table)
+    if number != CLAIMS_TABLE:
+        return Finding((table,), notes=notes)
+    values, untrained = _excesses(workspace, seen)
+    return Finding((table,), values=tuple(values), notes=(*notes, *untrained))
 
 
 def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, "Measured"]) -> ResultTable:
@@ -125,16 +130,19 @@ def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], conve
     study = seen[corpus.data]
     shown = published if convention == "cross" else None
     if column == "A_random":
-        return Cell(exactly(study.random), shown, "%", form.digits)
+        return Cell(exactly(study.random), shown, "%", form.digits, texts=study.texts)
     if column == "xi_final":
-        return Cell(study.final_bleu if form.bleu else study.final, shown, unit, form.digits)
+        final = study.final_bleu if form.bleu else study.final
+        return Cell(final, shown, unit, form.digits, seeds=study.seeds, texts=study.texts)
     if column == "shuffle":
-        return Cell(study.agreement("A(alpha,beta)", convention).shuffle, None, "%", form.digits)
+        shuffle = study.agreement("A(alpha,beta)", convention).shuffle
+        return Cell(shuffle, None, "%", form.digits, seeds=study.seeds, texts=study.texts)
     row = study.agreement(column.replace("xi(", "A("), convention)
     if not column.startswith("xi("):
-        return Cell(row.estimate, shown, unit, form.digits)
+        return Cell(row.estimate, shown, unit, form.digits, seeds=study.seeds, texts=study.texts)
     xi = Estimate(row.xi_bleu, np.nan, np.nan, len(row.per_seed)) if form.bleu and row.xi_bleu is not None else row.xi
-    return Cell(xi, shown, unit, form.digits, starred=not row.xi_reached, published_starred=star and shown is not None)
+    stars = {"starred": not row.xi_reached, "published_starred": star and shown is not None}
+    return Cell(xi, shown, unit, form.digits, **stars, seeds=study.seeds, texts=study.texts)
 
 
 def nearer_convention(table: ResultTable) -> tuple[str, ...]:
@@ -167,40 +175,79 @@ def nearer_convention(table: ResultTable) -> tuple[str, ...]:
     return (f"The published {letter} lie nearer to “cross” in {count} of {n} entries ({each}).",)
 
 
-def _excesses(workspace: Workspace, form: Form, seen: Mapping[str, "Measured"]) -> list[Value]:
-    values = []
-    untrained = {data: _untrained_accuracy(workspace, data, form.split) for data in seen}
-    for convention in CONVENTIONS:
-        for name in _PAIRS:
-            each = {data: above_chance(study.agreement(name, convention)) for data, study in seen.items()}
-            values += [Value(f"{name} above chance, {convention}, {data}", e) for data, e in each.items()]
-            values.append(Value(f"{name} above chance, {convention}, lowest", _lowest(each.values())))
-        lifts = [_xi_above(study, convention, untrained[data]) for data, study in seen.items()]
-        values.append(Value(f"xi above untrained, {convention}, lowest", _lowest(lifts)))
-    return values
+def _excesses(workspace: Workspace, seen: Mapping[str, "Measured"]) -> tuple[list[Value], list[str]]:
+    """What claims of agreement are judged by, and notes on corpora whose models learned nothing.
+
+    An agreement counts by its excess over the largest of Â, the matched shuffle and the wrong label, maxima over steps
+    chosen on the other half of the texts; it has no value where the models do not beat the majority by an interval.
+    """
+    values, notes = [], []
+    for data, study in seen.items():
+        run = workspace.study(study_of(data, workspace.budget))
+        gate = run.result().verdict.gate
+        assert gate is not None
+        if not gate.passed:
+            notes.append(
+                f"{data}: the models do not beat the majority ({gate.baseline:.1%}); nothing is judged by them."
+            )
+        recordings = Recordings(run)
+        for convention in CONVENTIONS:
+            for name in _PAIRS:
+                values.append(
+                    _excess(f"{name} above controls, {convention}, {data}", study.agreement(name, convention), gate)
+                )
+            above = xi_above_baselines(recordings, convention, gate.baseline)
+            chosen = above if gate.passed else [np.nan] * len(above)
+            values.append(seed_value(f"xi above untrained and majority, {convention}, {data}", chosen, gate.texts))
+    return values, notes
 
 
-def above_chance(row: AgreementResult) -> Estimate:
-    """A − max(Â, matched shuffle), its interval over seeds."""
-    chance = max(row.random, row.shuffle.value) if row.shuffle.n else row.random
-    return mean_over_seeds([value - chance for value in row.per_seed])
+def _excess(name: str, row: AgreementResult, gate: Gate) -> Value:
+    evidence = row.evidence
+    assert evidence is not None
+    if not gate.passed:
+        return Value(name, Estimate(np.nan, np.nan, np.nan, 0), texts=gate.texts, seeds=evidence.seeds)
+    over_texts = evidence.excess
+    error = (over_texts.high - over_texts.low) / (2 * 1.96)
+    return Value(name, evidence.excess_seeds, (), gate.texts, evidence.seeds, float(error))
 
 
-def _xi_above(study: "Measured", convention: Convention, untrained: float) -> Estimate:
-    """The lower of ξ(α, β) and ξ(α, β^uf) less the accuracy of the untrained models, interval over texts."""
-    xi = _lowest(study.agreement(name, convention).xi for name in ("A(alpha,beta)", "A(alpha,beta_uf)"))
-    return shifted(xi, -untrained)
+def xi_above_baselines(recordings: Recordings, convention: Convention, majority: float) -> list[float]:
+    """For each seed, the lower of ξ(α, β) and ξ(α, β^uf) less the larger of two accuracies: untrained, and majority.
+
+    ξ is read from the curve of that seed alone; one that is never exceeded (`*`) says nothing, and is NaN.
+    """
+    above = []
+    for A in recordings.seeds:
+        to_other = pairing(recordings, "A(alpha,alpha_hat)", convention, A)
+        climb = [float(np.nanmean(agreement(*to_other.pair(step)))) for step in to_other.steps]
+        performance = [float(recordings.correct(*to_other.read_from, step).mean()) for step in to_other.steps]
+        read = [
+            contextualised_agreement(
+                float(np.nanmean(held_out_rows(recordings, name, convention, A))),
+                list(to_other.steps),
+                climb,
+                performance,
+            )
+            for name in ("A(alpha,beta)", "A(alpha,beta_uf)")
+        ]
+        lower = min(xi.value for xi in read) if all(xi.reached for xi in read) else np.nan
+        above.append(lower - max(performance[0], majority))
+    return above
 
 
-def _untrained_accuracy(workspace: Workspace, data: str, split: Recorded) -> float:
-    """The accuracy of a study's standard models before their first step, in the mean over seeds."""
-    recordings = Recordings(workspace.study(study_of(data, workspace.budget)), split)
-    first = [recordings.correct("standard", s, recordings.steps("standard", s)[0]).mean() for s in recordings.seeds]
-    return float(np.mean(first))
-
-
-def _lowest(estimates: Iterable[Estimate]) -> Estimate:
-    return min(estimates, key=lambda estimate: estimate.value)
+def held_out_rows(recordings: Recordings, name: str, convention: Convention, A: int) -> Rows:
+    """One seed's agreement, row by row; where it is read at its maximum, the step is chosen on the other half."""
+    read = pairing(recordings, name, convention, A)
+    if read.read_at is not None:
+        return agreement(*read.pair(read.read_at))
+    table = np.stack([agreement(*read.pair(step)) for step in read.steps])
+    even = np.unique(recordings.example, return_inverse=True)[1] % 2 == 0
+    rows = np.full(table.shape[1], np.nan)
+    for half in (even, ~even):
+        chosen = table[:, ~half] if (~half).any() else table
+        rows[half] = table[int(np.argmax(chosen.mean(axis=1)))][half]
+    return rows
 
 
 @dataclass(frozen=True)
@@ -211,6 +258,12 @@ class Measured:
     random: float
     final: Estimate
     final_bleu: Estimate | None
+    texts: int
+
+    @property
+    def seeds(self) -> int:
+        """How many models of a kind were compared."""
+        return len(self.agreements[0].per_seed)
 
     def agreement(self, name: str, convention: Convention) -> AgreementResult:
         """The row of that name; under *cross* a bag-of-words probe stands first."""
@@ -230,7 +283,8 @@ def measured(
     if (split, measure) == IN_RESULT:
         result = run.result()
         bleu = _final_bleu(Recordings(run, split))
-        return Measured(result.agreements, result.random_agreement, result.xi_final, bleu)
+        assert result.verdict.gate is not None
+        return Measured(result.agreements, result.random_agreement, result.xi_final, bleu, result.verdict.gate.texts)
     unit = agreement_unit(study, split, measure)
     return from_mapping(Measured, workspace.answers([unit])[0], where=unit.name)
 
@@ -256,7 +310,8 @@ def measure_study(
     """A unit: all agreements of a trained study."""
     recordings = Recordings(RunDirectory(Path(run)), split)
     agreements = measure_agreements(recordings, measure)
-    answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings))
+    texts = len(np.unique(recordings.example))
+    answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings), texts)
     plain: dict[str, Any] = without_nan(asdict(answer))
     return plain
 
@@ -283,7 +338,6 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
     """
     title, left, right, scale = PAIRED[number]
     rows, values = [], []
-    gaps: dict[Convention, list[Estimate]] = {convention: [] for convention in CONVENTIONS}
     table = published_table("snell2021", number)
     for corpus in corpora(workspace.budget, "classification"):
         keys = [(corpus.name, column) for column in (left, right)]
@@ -293,19 +347,29 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
             rows.append(Row(_name(corpus, "cross"), (*cells, Cell()), corpus.name))
             continue
         study = measured(workspace, corpus.data)
+        recordings = Recordings(workspace.study(study_of(corpus.data, workspace.budget)))
         for convention in CONVENTIONS:
             a, b = (study.agreement(column, convention) for column in (left, right))
-            gap = mean_over_seeds(np.subtract(b.per_seed, a.per_seed).tolist())
+            gap = _difference(recordings, a.name, b.name, convention, f"{right} - {left}, {convention}, {corpus.data}")
             shown = printed if convention == "cross" else [None, None]
-            cells = [Cell(row.estimate, value, "%") for row, value in zip((a, b), shown, strict=True)]
-            rows.append(Row(_name(corpus, convention), (*cells, Cell(gap, None, "%")), corpus.name))
-            gaps[convention].append(gap)
-            values.append(Value(f"{right} - {left}, {convention}, {corpus.data}", gap))
-    for convention, each in gaps.items():
-        values.append(Value(f"{right} - {left}, {convention}, lowest", _lowest(each)))
-        values.append(Value(f"{right} - {left}, {convention}, mean", mean_over_seeds([gap.value for gap in each])))
-    columns = (heading(left), heading(right), "difference, over seeds")
-    return Finding((ResultTable(title, columns, tuple(rows), CAPTION),), values=tuple(values))
+            sizes = {"seeds": gap.seeds, "texts": gap.texts}
+            cells = [Cell(row.estimate, value, "%", **sizes) for row, value in zip((a, b), shown, strict=True)]
+            rows.append(Row(_name(corpus, convention), (*cells, Cell(gap.estimate, None, "%", **sizes)), corpus.name))
+            values.append(gap)
+    columns = (heading(left), heading(right), "difference, on held-out texts")
+    note = (
+        "Differences are read at steps chosen on the other half of the texts; their intervals are over seeds and texts."
+    )
+    return Finding((ResultTable(title, columns, tuple(rows), CAPTION),), values=tuple(values), notes=(note,))
+
+
+def _difference(recordings: Recordings, left: str, right: str, convention: Convention, name: str) -> Value:
+    """The second agreement less the first, seed by seed and text by text."""
+    gaps = [
+        held_out_rows(recordings, right, convention, A) - held_out_rows(recordings, left, convention, A)
+        for A in recordings.seeds
+    ]
+    return nested_value(name, np.array(gaps))
 
 
 COLUMNS = ("train median length", "train size", "validation median length", "validation size", "vocabulary")

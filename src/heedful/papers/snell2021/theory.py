@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -10,27 +10,92 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
+from heedful.config import TrainConfig
+from heedful.data.batching import copying_batches
 from heedful.data.ragged import Ragged, as_ids
-from heedful.data.synthetic.tasks import stream_numbers
+from heedful.data.synthetic.tasks import LENGTH, stream_numbers
+from heedful.data.vocabulary import EOS
 from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.models.classifier import BagOfWordsProxy
 from heedful.models.lexicon import CountTable, Lexicon, count_table, translation_table
+from heedful.models.training import train
 from heedful.papers.experiment import Answer, Unit, Workspace
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, matrix_panel
+from heedful.papers.findings import (
+    Cell,
+    Figure,
+    Finding,
+    Panel,
+    ResultTable,
+    Row,
+    Value,
+    curve,
+    exactly,
+    matrix_panel,
+    nested_value,
+    seed_value,
+)
 from heedful.papers.snell2021.config import EQ53_SEEDS, LINEAR_BUDGETS, TRANSLATION, translation_study
-from heedful.papers.snell2021.models import linear_unit
+from heedful.papers.snell2021.models import HELD_OUT, linear_unit
+from heedful.papers.snell2021.models import WORDS as WORDS_OF
 from heedful.theory.gradient_flow import compare_with_limit, logit_limit
 from heedful.theory.optimal import counterexample
 
 WIDTHS = (16, 64, 256, 1024, 4096)
+Matrix = NDArray[np.floating]
+PROXY_TASKS = {"permutations": "copy-permutation", "40 of 60 words": "copy-vocab"}
+PROXY_STEPS = {"smoke": 4, "quick": 2000, "paper": 10_000}
+PROXY_BATCH, HELD_OUT_SEQUENCES = 64, 500
 WORDS = 12
 SENTENCES = 60
 
 
-def eq53_units(budget: str) -> dict[int, list[Unit]]:
-    """The proxy's first step at each width."""
+def eq53_units(budget: str) -> dict[int | str, list[Unit]]:
+    """The proxy's first step at each width, and its training on sequences of words that are always the same or not."""
     function, seeds = f"{__name__}:compare_width", EQ53_SEEDS[budget]
-    return {d: [Unit(f"eq53-{d}", function, {"width": d, "seeds": seeds})] for d in WIDTHS}
+    units: dict[int | str, list[Unit]] = {
+        d: [Unit(f"eq53-{d}", function, {"width": d, "seeds": seeds})] for d in WIDTHS
+    }
+    for name, task in PROXY_TASKS.items():
+        units[name] = [
+            Unit(
+                f"proxy-{task}-{seed}",
+                f"{__name__}:train_proxy",
+                {"task": task, "seed": seed, "steps": PROXY_STEPS[budget]},
+            )
+            for seed in range(seeds)
+        ]
+    return units
+
+
+def train_proxy(*, task: str, seed: int, steps: int, device: torch.device, report: OnEvent) -> dict[str, Any]:
+    """A unit: train the proxy on fresh sequences; its held-out loss on the way, and that of the unigram, in nats."""
+    torch.manual_seed(seed)
+    size = EOS + 1 + WORDS_OF[task]
+    model = BagOfWordsProxy(size, size).to(device)
+    test = next(copying_batches(task, HELD_OUT_SEQUENCES, seed=HELD_OUT, device=device))
+    config = TrainConfig(steps=steps, evaluate_at=tuple(range(0, steps + 1, max(1, steps // 20))))
+    seen: dict[str, Any] = {"steps": [], "loss": [], "unigram": unigram_loss(task)}
+
+    @torch.no_grad()
+    def at_step(step: int, loss: float) -> None:
+        seen["steps"].append(step)
+        seen["loss"].append(float(model.loss(test)))
+        report({"step": step, "steps": steps, "loss": seen["loss"][-1]})
+
+    train(model, copying_batches(task, PROXY_BATCH, seed=seed, device=device), config, at_step)
+    return seen
+
+
+def unigram_loss(task: str) -> float:
+    """The loss of a model that knows how frequent each word and `<eos>` are, and nothing else, in nats a word.
+
+    >>> round(unigram_loss("copy-permutation") - float(np.log(41)), 12)
+    0.0
+    """
+    share = 1 / (LENGTH + 1)
+    word = LENGTH * share / WORDS_OF[task]
+    return float(-share * np.log(share) - LENGTH * share * np.log(word))
 
 
 def compare_width(*, width: int, seeds: int, device: torch.device, report: OnEvent) -> dict[str, Any]:
@@ -43,25 +108,28 @@ def compare_width(*, width: int, seeds: int, device: torch.device, report: OnEve
     return {name: [comparison[name] for comparison in comparisons] for name in comparisons[0]}
 
 
-def find_eq53(budget: str, answers: Mapping[int, Sequence[Answer]]) -> Finding:
+def find_eq53(budget: str, answers: Mapping[int | str, Sequence[Answer]]) -> Finding:
     """Eq. 53: the proxy's logits begin to move as the count table says, the better the wider it is.
 
     The corpus is random: 60 pairs of 3 to 8 words out of 12. Eq. 54 gives the same right-hand side to the probability,
-    whose derivative is 1/∣O∣ of it.
+    whose derivative is 1/∣O∣ of it. Beside it the proxy is trained on permutations, where all sequences have the same
+    words, and on 40 of 60 words.
     """
     rows, values = [], []
     curves: dict[str, list[Estimate]] = {"logit": [], "probability": []}
-    for d, (answer,) in answers.items():
+    for d in WIDTHS:
+        (answer,) = answers[d]
         mean = {name: mean_over_seeds(values) for name, values in answer.items()}
         shown = ("logit_correlation", "logit_slope", "probability_slope", "printed_slope")
-        rows.append(Row(f"d = {d}", tuple(Cell(mean[name], digits=4) for name in shown)))
+        n = len(answer["logit_slope"])
+        rows.append(Row(f"d = {d}", tuple(Cell(mean[name], digits=4, seeds=n) for name in shown)))
         for name, estimates in curves.items():
             estimates.append(mean[f"{name}_correlation"])
         printed = mean["printed_slope"]
         scaled = Estimate(printed.value * WORDS, printed.low * WORDS, printed.high * WORDS, printed.n)
         values += [
-            Value(f"correlation, d = {d}", mean["logit_correlation"]),
-            Value(f"slope, d = {d}", mean["logit_slope"]),
+            seed_value(f"correlation, d = {d}", answer["logit_correlation"]),
+            seed_value(f"slope, d = {d}", answer["logit_slope"]),
             Value(f"slope against Eq. 54 as printed times ∣O∣, d = {d}", scaled),
         ]
     lines = tuple(curve(f"of the {name}", [float(d) for d in WIDTHS], estimates) for name, estimates in curves.items())
@@ -69,6 +137,12 @@ def find_eq53(budget: str, answers: Mapping[int, Sequence[Answer]]) -> Finding:
     constant = logit_limit(count_table(as_ids(permutations), as_ids(permutations)).matrix().toarray()[1:, 1:])
     values.append(Value("largest limit over permutations", exactly(float(np.abs(constant).max()))))
     values.append(Value("C of Eq. 16 less the count table", exactly(_count_difference(*_random_corpus()))))
+    trained = []
+    for name in PROXY_TASKS:
+        lowest = [min(run["loss"]) - run["unigram"] for run in answers[name]]
+        values.append(seed_value(f"proxy loss less the unigram's, {name}", lowest))
+        cells = (Cell(exactly(answers[name][0]["unigram"]), digits=3), Cell(values[-1].estimate, digits=3))
+        trained.append(Row(name, tuple(replace(cell, seeds=len(lowest)) for cell in cells)))
     columns = ("correlation of the logit", "slope of the logit", "slope of θ, with 1/∣O∣", "slope of θ, as printed")
     panel = Panel(
         "derivative at the start against its limit", lines, x_label="width d", y_label="correlation", x_log=True
@@ -77,7 +151,14 @@ def find_eq53(budget: str, answers: Mapping[int, Sequence[Answer]]) -> Finding:
         f"Eq. 54 as printed lacks the factor 1/∣O∣ = {1 / WORDS:.4f}: the last column tends to it, the one before to 1."
     )
     return Finding(
-        (ResultTable("Eq. 53 as the proxy grows wider", columns, tuple(rows)),),
+        (
+            ResultTable("Eq. 53 as the proxy grows wider", columns, tuple(rows)),
+            ResultTable(
+                "The proxy trained: lowest held-out loss, nats a word",
+                ("unigram", "proxy less unigram"),
+                tuple(trained),
+            ),
+        ),
         (Figure("eq53", "Eq. 53: counts foretell what is learned first", (panel,)),),
         tuple(values),
         (note,),
@@ -110,25 +191,36 @@ def linear_units(budget: str) -> dict[str, list[Unit]]:
 def find_optimal(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
     """A.1: the counterexample, and how often the best attention goes where β is largest in a trained linear model."""
     example, ((data, answers),) = counterexample(), seen.items()
-    mean_rows = {
-        key: np.mean([np.array(a[key], dtype=np.float64) for a in answers], axis=0)
-        for key in ("agreement", "shuffle", "learned_agreement")
-    }
     text = np.array(answers[0]["text"])
-    estimates = {key: bootstrap_mean(rows, groups=text) for key, rows in mean_rows.items()}
-    chance = max(answers[0]["random"], estimates["shuffle"].value if estimates["shuffle"].n else 0.0)
-    above = mean_over_seeds([float(np.mean(a["agreement"])) - chance for a in answers])
+    keys = ("agreement", "shuffle", "learned_agreement", "untrained", "random_logits")
+    by_seed = {key: np.array([a[key] for a in answers], dtype=np.float64) for key in keys}  # (seeds, words)
+    estimates = {key: bootstrap_mean(rows.mean(axis=0), groups=text) for key, rows in by_seed.items()}
+    above = nested_value("A(alpha_opt,beta) above controls", _above_controls(by_seed, answers[0]["random"], text))
     gap = max(a["gap"] for a in answers)
-    bleu = mean_over_seeds([a["bleu"] for a in answers])
+    sizes = {"seeds": len(answers), "texts": len(np.unique(text))}
+    bleu = seed_value("BLEU", [a["bleu"] for a in answers], sizes["texts"], (0.0, 100.0))
     cells = (
-        Cell(estimates["agreement"], 53.0, "%"),
-        Cell(exactly(answers[0]["random"]), None, "%"),
-        Cell(estimates["shuffle"], None, "%"),
-        Cell(estimates["learned_agreement"], None, "%"),
-        Cell(bleu, 38.2),
+        Cell(estimates["agreement"], 53.0, "%", **sizes),
+        Cell(exactly(answers[0]["random"]), None, "%", **sizes),
+        Cell(estimates["shuffle"], None, "%", **sizes),
+        Cell(estimates["random_logits"], None, "%", **sizes),
+        Cell(estimates["untrained"], None, "%", **sizes),
+        Cell(above.estimate, None, "%", **sizes),
+        Cell(estimates["learned_agreement"], None, "%", **sizes),
+        Cell(bleu.estimate, 38.2, **sizes),
         Cell(text=f"{gap:.1e} nats"),
     )
-    columns = ("A(α^opt, β)", "Â", "matched shuffle", "A(α^opt, α)", "BLEU", "largest duality gap")
+    columns = (
+        "A(α^opt, β)",
+        "Â",
+        "matched shuffle",
+        "random logits",
+        "untrained model",
+        "above the largest",
+        "A(α^opt, α)",
+        "BLEU",
+        "largest duality gap",
+    )
     three = tuple(
         Row(f"l = {place}", tuple(Cell(exactly(float(weight)), digits=3) for weight in weights))
         for place, weights in enumerate(zip(example.beta, example.alpha, strict=True), start=1)
@@ -141,18 +233,36 @@ def find_optimal(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
             ResultTable("A.1, the linear translator", columns, (Row(f"{name}", cells),)),
         ),
         values=(
-            Value("A(alpha_opt,beta) above chance", above),
+            above,
+            bleu,
             Value("counterexample: alpha at the largest beta", at_largest),
             Value("largest duality gap", exactly(gap)),
         ),
         notes=(
             f"{len(text):,} output words of {len(np.unique(text))} sentences, {len(answers)} seeds; α^opt is certified "
             "by its duality gap, which bounds what any other attention could still gain.",
+            "Random logits have the spread of the trained model's and no other structure; α^opt then goes where β is "
+            "largest just as well, so that only what exceeds them says something about training.",
         ),
     )
 
 
-Matrix = NDArray[np.floating]
+def _above_controls(by_seed: Mapping[str, Matrix], random: float, text: NDArray[np.int64]) -> Matrix:
+    """Agreement less the largest of its controls in each seed, as means over the words of a text: (seeds, texts)."""
+    rows = []
+    for seed, agreed in enumerate(by_seed["agreement"]):
+        controls = [
+            np.full(len(text), random),
+            *(by_seed[key][seed] for key in ("shuffle", "untrained", "random_logits")),
+        ]
+        known = [each for each in controls if not np.isnan(each).all()]
+        excess = agreed - max(known, key=np.nanmean)
+        rows.append(
+            [np.nanmean(part) if not np.isnan(part := excess[text == t]).all() else np.nan for t in np.unique(text)]
+        )
+    return np.array(rows)
+
+
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
 Find = Callable[[Workspace], Finding]
 GERMAN = ("Dieser", "Film", "großartig", "ist", "schlecht")
