@@ -37,7 +37,7 @@ from heedful.studies.study import open_study, run_study
 from heedful.studies.training import train_all, train_model
 from heedful.studies.verdict import answer_from
 
-SETS, SEEDS = 10, 5  # studies of each corpus, and seeds of each study
+SETS, SEEDS = 3, 5  # studies of each corpus, and seeds of each study
 COVERAGE_SEEDS, COVERAGE_TEXTS, GROUP_TEXTS = 40, 1600, 200
 RESAMPLED, CHUNK = 100, 20  # groups drawn at random, and how many one job measures
 REPETITIONS, NOISE_CHUNK = 1000, 125

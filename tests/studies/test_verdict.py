@@ -97,6 +97,23 @@ def test_as_often_with_the_wrong_label_is_a_no():
     assert "wrong label 36%" in verdict.questions[0].because
 
 
+@pytest.mark.parametrize(
+    ("twins", "given"),
+    [
+        ({}, ["yes"] * 5),
+        ({"uniform": around(0.6), "proxy": around(0.6)}, ["yes"] * 5),
+        ({"uniform": around(0.6), "proxy": around(0.53, 0.07)}, ["yes", "yes", "unclear", "yes", "yes"]),
+        ({"uniform": around(0.6), "proxy": around(0.49, 0.02)}, ["yes", "yes", "no", "yes", "yes"]),
+        ({"uniform": around(0.53, 0.07), "proxy": around(0.6)}, ["yes", "unclear", "unclear", "unclear", "yes"]),
+    ],
+)
+def test_a_model_that_knows_nothing_shares_no_knowledge(twins, given):
+    verdict = judge(rows(), gate(), 5, twins)
+    assert answers(verdict)[:5] == given
+    doubted = [question.because for question in verdict.questions if "not clearly more than 50%" in question.because]
+    assert len(doubted) == 5 - given.count("yes")
+
+
 def test_what_position_explains_is_said():
     table = rows(alpha__beta={"value": 0.83, "expected": 0.82})
     of_position = [replace(r, evidence=replace(r.evidence, control="shuffle")) for r in table]

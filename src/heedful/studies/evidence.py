@@ -6,11 +6,12 @@ output word of the same sentence). On shuffled labels attention agrees as often 
 that of the right one, while both exceed Â and the shuffle.
 """
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ from heedful.metrics.statistics import (
 )
 from heedful.preflights.information import informativeness, label_targets
 from heedful.studies.analysis import Pairing, Recordings, Rows, pairing
-from heedful.studies.result import MIN_SEEDS, AgreementResult, Control, Convention, Evidence, Gate, TopPosition
-from heedful.studies.run_directory import ModelSpec
+from heedful.studies.result import MIN_SEEDS, AgreementResult, Control, Convention, Evidence, Gate, TopPosition, Twin
+from heedful.studies.run_directory import ModelKind, ModelSpec
 
 MIN_TEXTS = 30  # validation texts or sentence pairs below which nothing is answered
 MIN_BLEU = 2.0  # of a model that translates
@@ -215,6 +216,20 @@ def measure_gate(recordings: Recordings) -> Gate:
     return replace(gate, logistic=logistic, preflight=None if gate.passed else _preflight(recordings))
 
 
+def twin_accuracies(recordings: Recordings) -> dict[Twin, Estimate]:
+    """Accuracy of the uniform twins and of the bag-of-words proxies, at their steps of lowest loss.
+
+    A model that knows no more than the baseline can agree with another only in what both learned by heart.
+    """
+    n, kinds = len(recordings.example), get_args(Twin)
+    accuracies: dict[Twin, Estimate] = {}
+    for kind in kinds:
+        right = [_best_line(recordings, seed, kind)["accuracy"] for seed in recordings.seeds]
+        errors = [math.sqrt(share * (1 - share) / n) for share in right]
+        accuracies[kind] = _decisive(nested_normal(right, errors, n), len(right))
+    return accuracies
+
+
 def _decisive(estimate: NestedEstimate, seeds: int) -> Estimate:
     return estimate.seeds if seeds >= MIN_SEEDS else estimate.texts
 
@@ -232,8 +247,9 @@ def _correct(recordings: Recordings, seed: int) -> Rows:
     return rows
 
 
-def _best_line(recordings: Recordings, seed: int) -> dict[str, Any]:
-    folder, step = recordings.run.model(ModelSpec("standard", seed)), recordings.best_step(seed)
+def _best_line(recordings: Recordings, seed: int, kind: ModelKind = "standard") -> dict[str, Any]:
+    folder = recordings.run.model(ModelSpec(kind, seed))
+    step = int(folder.summary()["best_step"])
     return next(line for line in folder.metrics() if line["step"] == step)
 
 

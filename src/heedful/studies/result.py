@@ -16,6 +16,7 @@ Convention = Literal["own", "cross"]
 Answer = Literal["yes", "no", "unclear", "not asked"]
 Size = Literal["strongly", "partly", "hardly"]
 Control = Literal["random", "shuffle", "wrong label"]
+Twin = Literal["uniform", "proxy"]  # models whose knowledge attention is compared with
 Status = Literal["answered", "learned nothing", "too few texts"]
 FORMAT = 1
 MIN_SEEDS = 5  # from here on intervals include seeds, and a verdict speaks of training in general

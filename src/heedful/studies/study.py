@@ -23,7 +23,7 @@ from heedful.studies.analysis import (
     measure_agreements,
     measure_alignment,
 )
-from heedful.studies.evidence import measure_gate, top_positions, with_evidence
+from heedful.studies.evidence import measure_gate, top_positions, twin_accuracies, with_evidence
 from heedful.studies.result import ModelSummary, StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs, repair_run, trained_identities
 from heedful.studies.verdict import judge
@@ -130,7 +130,7 @@ def analyse(run: RunDirectory) -> StudyResult:
         xi_final=final_performance(recordings),
         entropy=entropy,
         entropy_final=entropy_final,
-        verdict=judge(agreements, measure_gate(recordings), len(config.seeds)),
+        verdict=judge(agreements, measure_gate(recordings), len(config.seeds), twin_accuracies(recordings)),
         alignment=measure_alignment(recordings),
         top_positions=top_positions(recordings),
     )

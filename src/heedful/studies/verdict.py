@@ -6,14 +6,15 @@
    *yes* if the interval lies above 0 and the excess is 0.05 or more, *no* if the interval lies below 0.05.
 4. The size in words: *strongly* from 0.20 on, *partly* from 0.05 on, *hardly* below.
 
-All of them are read from *cross*, between models of different seeds. Under *own* attention and probe share one encoder,
-and a model and its twin share initialisation and batch order.
+A *yes* about what another model knows (the uniform twin, the bag-of-words proxy) needs that model to beat the baseline
+too. All answers are read from *cross*, between models of different seeds. Under *own* attention and probe share one
+encoder, and a model and its twin share initialisation and batch order.
 
 With fewer than five seeds intervals are over texts, and the verdict speaks of these models alone.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from heedful.metrics.statistics import Estimate
@@ -28,22 +29,35 @@ from heedful.studies.result import (
     Question,
     Size,
     Status,
+    Twin,
     Verdict,
     with_interval,
 )
 
 NOTABLE, STRONG = 0.05, 0.20
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
+_TWINS: dict[Twin, str] = {"uniform": "the uniform twin", "proxy": "the bag-of-words proxy"}
+_PROBES: dict[Twin, str] = {"uniform": "beta_uf", "proxy": "beta_px"}
 
 
-def judge(agreements: Sequence[AgreementResult], gate: Gate, seeds: int) -> Verdict:
-    """Answer the questions of a study, and summarise the answers in one sentence."""
+def judge(
+    agreements: Sequence[AgreementResult], gate: Gate, seeds: int, twins: Mapping[Twin, Estimate] | None = None
+) -> Verdict:
+    """Answer the questions of a study, and summarise the answers in one sentence.
+
+    twins: the accuracy of the models whose knowledge is asked about, which must beat the baseline of the gate too.
+    """
+    twins = twins or {}
     rows = {(row.name, row.convention): row.evidence for row in agreements if row.evidence is not None}
     translating = ("A(alpha,alpha_ibm)", "own") in rows
     output, counted = ("next word", "their translations") if translating else ("label", "labels")
 
     def ask(question: str, name: str, convention: Convention) -> Question:
-        return exceeds(question, name, convention, rows[name, convention])
+        asked = exceeds(question, name, convention, rows[name, convention])
+        for twin, symbol in _PROBES.items():
+            if symbol in name and twin in twins:
+                asked = knowing(asked, twin, twins[twin], gate.baseline)
+        return asked
 
     attends = ask(f"Does attention look at words that predict the {output} by themselves?", "A(alpha,beta)", "cross")
     within = rows["A(alpha,beta)", "own"]
@@ -104,6 +118,23 @@ def exceeds(question: str, name: str, convention: Convention, seen: Evidence) ->
     if seen.words_only:
         numbers += "; attention on <bos>, <eos> or punctuation does not count"
     return Question(question, answer_from(seen.decisive_excess), numbers, size)
+
+
+def knowing(asked: Question, twin: Twin, accuracy: Estimate, baseline: float) -> Question:
+    """The same answer, but no *yes* where the model whose knowledge is asked about does not beat the baseline.
+
+    >>> asked = Question("?", "yes", "A(beta_px,beta_uf) 15%", "partly")
+    >>> knowing(asked, "proxy", Estimate(0.53, 0.46, 0.6, 240), 0.5).answer
+    'unclear'
+    >>> knowing(asked, "proxy", Estimate(0.5, 0.47, 0.53, 900), 0.5).answer
+    'no'
+    """
+    if accuracy.low > baseline:
+        return asked
+    answer: Answer = "no" if accuracy.high < baseline + NOTABLE else "unclear"
+    reason = f"but {_TWINS[twin]} is right in {with_interval(accuracy)}, not clearly more than {baseline:.0%}"
+    kept = answer if asked.answer == "yes" else asked.answer
+    return replace(asked, answer=kept, because=f"{asked.because}; {reason}")
 
 
 def _within_one_model(seen: Evidence) -> str:
