@@ -31,7 +31,7 @@ from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 1  # of the stored audits
+FORMAT = 2  # of the stored audits
 TEXTS = 60
 SEEDS = 5  # sets of texts for each built model
 UNTRAINED = 8  # networks of each architecture

@@ -1,11 +1,15 @@
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.attribution.attention_maps import normalised
-from heedful.audits.scores import orders
+from heedful.audits.scores import above_random_models, orders
 from heedful.metrics.agreement import agreement
 from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.statistics import Estimate
 
 
 def rows(*values):
@@ -55,3 +59,24 @@ def test_the_top_that_is_kept_is_the_one_that_agreement_means(length, seed):
     assert kept == bool(agreement(u, v)[0])
     if not np.isnan(found.numbers["tau/mean/gradient"][0]):
         assert found.numbers["tau/mean/gradient"][0] == kendall_tau_b(u, v)[0]
+
+
+def test_random_models_whose_spread_is_that_of_their_texts_do_not_differ():
+    t = 2.7764451051977987  # of 4 degrees of freedom
+    own = Estimate(0.5, 0.5, 0.5, 60)
+    wide = [np.array([m - 0.3, m + 0.3, np.nan]) for m in (0.0, 0.1, -0.1, 0.05, -0.05)]
+    difference, _ = above_random_models(own, wide)  # s² = 0.00625, w² = 0.09
+    assert difference.value == pytest.approx(0.5)
+    assert difference.high - 0.5 == pytest.approx(t * math.sqrt(0.00625 / 5))
+    exact = [np.full(3, m) for m in (0.0, 0.1, -0.1, 0.05, -0.05)]  # no text differs: all of s² lies between models
+    assert above_random_models(own, exact)[0].high - 0.5 == pytest.approx(t * math.sqrt(0.00625 * (1 + 1 / 5)))
+
+
+@pytest.mark.parametrize("between", [0.0, 0.05, 0.1])
+def test_one_of_the_random_models_is_seldom_above_them(between):
+    draw, above, trials = np.random.default_rng(3), 0, 1000
+    for _ in range(trials):
+        models = [m + draw.normal(0, 0.15, 16) for m in draw.normal(0, between, 5)]
+        value, half = draw.normal(0, between) + draw.normal(0, 0.15 / math.sqrt(40)), 1.96 * 0.15 / math.sqrt(40)
+        above += above_random_models(Estimate(value, value - half, value + half, 40), models)[0].low > 0.05
+    assert above / trials <= 0.05

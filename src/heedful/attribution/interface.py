@@ -34,7 +34,7 @@ T = TypeVar("T")
 Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
-WASTE = 0.15  # share of padding in a batch that is filled with texts of different lengths
+WASTE = 0.05  # share of padding in a batch that is filled with texts of different lengths
 
 
 @dataclass(frozen=True)
@@ -192,10 +192,18 @@ class Subject:
         """The names of the model's labels, in order; none where it writes sentences."""
         return () if self.reader is None else self.reader.labels
 
-    def with_targets(self, passages: Sequence[Passage]) -> tuple[Passage, ...]:
-        """The same passages; those without a target get the model's prediction as theirs."""
+    def with_targets(
+        self, passages: Sequence[Passage], probabilities: Float[Numbers, "B K"] | None = None
+    ) -> tuple[Passage, ...]:
+        """The same passages; those without a target get the model's prediction as theirs.
+
+        probabilities: the model's own for these passages, if they are known; else it is run.
+        """
         open_ = [i for i, passage in enumerate(passages) if passage.target < 0]
-        best = self.map([passages[i] for i in open_], lambda batch: self.run(batch).probabilities.argmax(1).tolist())
+        if probabilities is None:
+            best = self.map([passages[i] for i in open_], lambda batch: self.probabilities(batch).argmax(1).tolist())
+        else:
+            best = probabilities[open_].argmax(1).tolist()
         target = {i: passage.target for i, passage in enumerate(passages)} | dict(zip(open_, best, strict=True))
         return tuple(
             replace(passage, target=target[i], output=passage.output or self.output_name(target[i]))

@@ -54,17 +54,14 @@ def prediction_changes(
     scopes |= {layer_name(layer): (layer, None) for layer in range(layers)}
     if is_head(headline):
         scopes[headline] = (layer_of(headline), head_of(headline))
-    if layers == 1:
-        del scopes[layer_name(0)]  # the only layer is all layers
+    kinds: dict[str, Callable[..., BatchChange]] = {"permuted": partial(permuted, seed), "uniform": uniform}
+    only = layer_name(0) if layers == 1 else ""  # the only layer is all layers
     changes = {
-        (kind, scope): (layer, change)
+        (kind, scope): (layer, change(layer, head, visible=visible))
         for scope, (layer, head) in scopes.items()
-        for kind, change in (
-            ("permuted", permuted(seed, layer, head, visible=visible)),
-            ("uniform", uniform(layer, head, visible=visible)),
-        )
+        if scope != only
+        for kind, change in kinds.items()
     }
-
     resumed = {layer for layer, _ in changes.values() if layer is not None and subject.resumes_at(layer)}
 
     def of_batch(batch: PassageBatch) -> Numbers:
@@ -78,13 +75,14 @@ def prediction_changes(
             check_finite(found[-1], batch)
         return numbers(torch.stack(found, dim=1))
 
-    result: dict[str, Numbers] = {}
     predicted: Numbers = np.stack(subject.map(passages, of_batch), axis=1)
-    for (kind, scope), changed in zip(changes, predicted, strict=True):
-        own = (layer_name(0),) if layers == 1 and scope == EVERYWHERE else ()
-        for name in (scope, *own):
-            result[f"tvd/{kind}/{name}"] = metrics.total_variation(probabilities, changed)
-            result[f"flip/{kind}/{name}"] = (probabilities.argmax(1) != changed.argmax(1)).astype(np.float64)
+    changed = dict(zip(changes, predicted, strict=True))
+    result: dict[str, Numbers] = {}
+    for scope in scopes:
+        for kind in kinds:
+            moved = changed[kind, EVERYWHERE if scope == only else scope]
+            result[f"tvd/{kind}/{scope}"] = metrics.total_variation(probabilities, moved)
+            result[f"flip/{kind}/{scope}"] = (probabilities.argmax(1) != moved.argmax(1)).astype(np.float64)
     return result
 
 

@@ -54,10 +54,11 @@ class Measurements:
 
     def measure(self, passages: Sequence[Passage], *, examples: Sequence[bool] = ()) -> MeasuredPart:
         """Measure some passages; where `examples` is true, keep words and weights."""
-        settings, targeted = self.settings, self.subject.with_targets(passages)
+        settings = self.settings
         if self.subject.memo is not None:
             self.subject.memo.clear()  # predictions of shortened texts, which leave-one-out and erasure share
-        reading, maps = _read(self.subject, targeted, settings)
+        reading, maps = _read(self.subject, passages, settings)
+        targeted = self.subject.with_targets(passages, reading.probabilities)
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")
         measures = settings.measures
@@ -173,8 +174,8 @@ def _of_random(
     random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
 ) -> dict[str, Numbers]:
     """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small the importances are."""
-    targeted = random.with_targets(passages)
-    _, maps = _read(random, targeted, settings)
+    reading, maps = _read(random, passages, settings)
+    targeted = random.with_targets(passages, reading.probabilities)
     important = importances(random, targeted, steps=0, include_special=settings.include_special, spans=settings.spans)
     shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
     compared = orders(shown, important.inputs, important.hidden)

@@ -310,7 +310,7 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     for name in (*importances, *STATES):
         own = f"tau/{headline}/{name}"
         if len(random := table.of_random_models(own)) > 1:
-            tested = above_random_models(table.mean(table.numbers[own]), [float(np.nanmean(row)) for row in random])
+            tested = above_random_models(table.mean(table.numbers[own]), [table.per_text(row) for row in random])
             tests.append((f"tau with {name}", TRAINED, RANDOM_MODELS, *tested))
     corrected = benjamini_hochberg([p for *_, p in tests])
     return tuple(
@@ -319,21 +319,27 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     )
 
 
-def above_random_models(own: Estimate, random: Sequence[float]) -> tuple[Estimate, float]:
+def above_random_models(own: Estimate, random: Sequence[Numbers]) -> tuple[Estimate, float]:
     """How far a model's value lies above those of re-initialised models, and the p-value of that difference.
 
-    The question is whether the model is one of them, so the interval is that of a further random model: with mean m
-    and standard deviation s of the k random models, and the standard error e of the model's own value over texts,
+    random: of each random model, its value on every text that it read. The question is whether the model is one of
+    them, so the interval is that of a further random model. Their means have the mean m and the variance s². A part w²
+    of that is due to the few texts that each of them read (the mean squared standard error over texts), and the rest
+    b² = max(0, s² − w²) lies between models. With the standard error e of the model's own value over texts,
 
-        (own − m) ± t_{k−1} √(s² (1 + 1/k) + e²)
+        (own − m) ± t_{k−1} √(b² + s²/k + e²)
 
-    >>> difference, p = above_random_models(Estimate(0.5, 0.46, 0.54, 99), [0.0, 0.1, -0.1, 0.05, -0.05])
-    >>> round(difference.low, 3), p < 0.01
-    (0.253, True)
+    >>> values = [np.array([0.0, 0.1]), np.array([0.2, 0.1]), np.array([-0.2, 0.0]), np.array([0.1, -0.1])]
+    >>> difference, p = above_random_models(Estimate(0.5, 0.46, 0.54, 99), values)
+    >>> round(difference.value, 3), round(difference.low, 3), p < 0.05
+    (0.475, 0.196, True)
     """
-    k, difference = len(random), own.value - float(np.mean(random))
+    known = [row[~np.isnan(row)] for row in random]
+    means, k = [float(row.mean()) for row in known], len(known)
+    difference, variance = own.value - float(np.mean(means)), float(np.var(means, ddof=1))
+    by_texts = float(np.mean([row.var(ddof=1) / len(row) if len(row) > 1 else 0.0 for row in known]))
     error = (own.high - own.low) / (2 * stats.norm.ppf(0.975))
-    spread = math.sqrt(float(np.var(random, ddof=1)) * (1 + 1 / k) + error**2)
+    spread = math.sqrt(max(0.0, variance - by_texts) + variance / k + error**2)
     half = float(stats.t.ppf(0.975, k - 1)) * spread
     estimate = Estimate(difference, difference - half, difference + half, own.n, own.undefined)
     if not spread > 0:
