@@ -1,18 +1,20 @@
 """The words of a trained model: what the trace recorded, what the vectors say, and which words are suspicious."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
 import typer
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from heedful.cli.runs import tokens
 from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit
-from heedful.errors import ConfigError, HeedfulError, RunError
+from heedful.errors import ConfigError, DamagedError, HeedfulError, RunError
 from heedful.models.classifier import AttentionClassifier
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import (
@@ -26,6 +28,7 @@ from heedful.studies.token_table import (
     _suspicious,
     alone,
     load_model,
+    load_weights,
     over_occurrences,
     select,
     token_table,
@@ -216,3 +219,17 @@ def test_no_other_ending(smoke_run, tmp_path):
     result = run_command(smoke_run, "--out", tmp_path / "tokens.xlsx")
     assert isinstance(result.exception, HeedfulError)
     assert ".csv or .parquet" in str(result.exception)
+
+
+def test_sizes_of_a_strangers_settings_are_compared_before_the_model_is_built(tmp_path):
+    path, config = tmp_path / "model.safetensors", ModelConfig(embedding=5, hidden=3, scorer_hidden=2)
+    model = AttentionClassifier(config, 7, 2)
+    save_file(model.state_dict(), path)
+    loaded = load_weights(lambda: AttentionClassifier(config, 7, 2), path)
+    assert all(torch.equal(a, b) for a, b in zip(loaded.parameters(), model.parameters(), strict=True))
+    endless = replace(config, embedding=1 << 16, hidden=1 << 16)  # 400 GB
+    with pytest.raises(DamagedError, match=r"model\.safetensors: damaged \(not the weights of this model: .* has the"):
+        load_weights(lambda: AttentionClassifier(endless, 7, 2), path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedError, match=r"not the weights of this model: .*not a whole safetensors file"):
+        load_weights(lambda: AttentionClassifier(config, 7, 2), path)

@@ -264,8 +264,7 @@ def open_translator_run(
     if not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished, or has no model of seed {seed}")
     run.model(ModelSpec("standard", seed)).verified(weights)
-    model = Translator(config.translator, len(tokeniser))
-    load_weights(model, weights)
+    model = load_weights(lambda: Translator(config.translator, len(tokeniser)), weights)
     pairs, reader = run.pairs("validation"), PieceReader(tokeniser)
     links = None if pairs.alignments is None else dict(enumerate(pairs.alignments))
     return translator_network(model.eval()), reader, pair_passages(pairs, reader), links

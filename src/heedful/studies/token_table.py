@@ -5,8 +5,10 @@ A word's *polarity* is what the model predicts from it alone, its *score* the at
 matter. Where an encoder mixes words, all three are means over the word's occurrences.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,14 +19,16 @@ from safetensors.torch import load_file
 from torch import nn
 
 from heedful.attribution.interface import Numbers, numbers
+from heedful.attribution.model_files import safetensors_header
 from heedful.data.batching import evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
-from heedful.errors import ConfigError, DamagedError, RunError
+from heedful.errors import ConfigError, DamagedError, DataError, RunError
 from heedful.metrics.association import association, even_tokens, token_counts, token_labels
 from heedful.models.classifier import AttentionClassifier
 from heedful.storage.atomic_files import reason
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 
+Model = TypeVar("Model", bound=nn.Module)
 FEWEST = 3  # a word with fewer occurrences is never suspicious: they could all be in one text
 HIGH, LOW = 0.9, 0.5  # quantiles
 NOTICED, ATTENDED = 1.5, 1.0  # least weight of a suspicious word: below it, the model hardly looks at the word
@@ -132,17 +136,31 @@ def load_model(run: RunDirectory, seed: int | None = None) -> AttentionClassifie
     if not folder.is_done() and not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished")
     folder.verified(weights)
-    model = AttentionClassifier(config.model, len(run.vocabulary()), len(run.data_summary()["labels"]))
-    load_weights(model, weights)
-    return model.eval()
+    words, labels = len(run.vocabulary()), len(run.data_summary()["labels"])
+    return load_weights(lambda: AttentionClassifier(config.model, words, labels), weights).eval()
 
 
-def load_weights(model: nn.Module, path: Path) -> None:
-    """Load a safetensors file into a model; weights that do not fit it are an error that names the file."""
+def load_weights(build: Callable[[], Model], path: Path) -> Model:
+    """The model that `build` makes, with the weights in a safetensors file; an error names the file if they do not fit.
+
+    The settings of a run may be a stranger's: its sizes are compared with those in the file before it takes memory.
+    """
     try:
+        with torch.device("meta"):
+            expected = {name: list(tensor.shape) for name, tensor in build().state_dict().items()}
+        stored = {name: tensor["shape"] for name, tensor in safetensors_header(path).items()}
+        for name in sorted(expected.keys() | stored.keys()):
+            if expected.get(name) != stored.get(name):
+                raise DamagedError(
+                    path,
+                    f"not the weights of this model: {name[:60]} has the shape {stored.get(name)}, and by the settings "
+                    f"of the run {expected.get(name)}",
+                )
+        model = build()
         model.load_state_dict(load_file(path))
-    except (SafetensorError, RuntimeError, OSError) as error:
+    except (SafetensorError, RuntimeError, OSError, DataError) as error:
         raise DamagedError(path, f"not the weights of this model: {reason(error)}") from None
+    return model
 
 
 @torch.no_grad()
