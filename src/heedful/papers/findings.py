@@ -232,14 +232,3 @@ def curve(label: str, x: Sequence[float], estimates: Sequence[Estimate], group: 
     """
     y, low, high = (tuple(getattr(e, part) for e in estimates) for part in ("value", "low", "high"))
     return Line(label, tuple(x), y, low, high, group)
-
-
-def extremes(name: str, values: Sequence[Value]) -> tuple[Value, Value]:
-    """`name, lowest` and `name, highest`: what a claim about all values is judged by; NaN is left out if it can be.
-
-    >>> [v.name for v in extremes("tau", (Value("a", exactly(1.0)), Value("b", exactly(0.0))))]
-    ['tau, lowest', 'tau, highest']
-    """
-    known = [value for value in values if not math.isnan(value.estimate.value)] or values
-    low, high = (choose(known, key=lambda v: v.estimate.value) for choose in (min, max))
-    return Value(f"{name}, lowest", low.estimate), Value(f"{name}, highest", high.estimate)
