@@ -262,7 +262,9 @@ def test_scores_at_a_large_scale_are_told_apart_by_the_sign_of_the_dot_product()
     scores = {"polarity_delta": 1.0, "score_delta": 0.5}
     classes = {"positive": scores | {"score": 3.0}, "negative": scores | {"score": -1.0}}
     shared = {
-        "tokens": {key: {key: [] for key in ("frequency", "polarity", "score")} for key in ("positive", "negative", "neutral")},
+        "tokens": {
+            name: {"frequency": [], "polarity": [], "score": []} for name in ("positive", "negative", "neutral")
+        },
         "neutral": {"tokens": 3, "frequent": 1, "polarity": 0.0, "score": 0.0},
         "hits": [1, 0],
         "test": 0.5,

@@ -221,22 +221,25 @@ def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
     rows, values = [], []
     for architecture in ARCHITECTURES:
         lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
-        for corpus in with_trends(budget.corpora):
-            along = [seen[model] for model in along_grid(corpus, architecture)]
+        for corpus in budget.corpora:
             model = f"{NAMES[architecture]} {'tanh' if architecture == 'bilstm' else 'dot'}"
             key = (corpus.name, model, "correlation(lambda,entropy(g_y(x)))")
+            published = published_means("2").get(key, (None,))[0]
+            if len(corpus.grid) < LEAST_ALONG:
+                for how, cells in lines.items():
+                    cells.append(Cell(None, published if how == "mean entropy" else None, digits=2))
+                continue
+            along = [seen[model] for model in along_grid(corpus, architecture)]
             where = f"{corpus.data}, {NAMES[architecture]}"
             tau = trend(f"tau(lambda, entropy of g_y(x)), {where}", corpus.grid, along, G_Y_X)
             erased = trend(f"tau(lambda, entropy of D_y(x)), {where}", corpus.grid, along, D_Y_X)
-            lines["mean entropy"].append(trend_cell(tau, published_means("2").get(key, (None,))[0]))
+            lines["mean entropy"].append(trend_cell(tau, published))
             by_text = _text_by_text(corpus.grid, along)
             lines["each text's entropy"].append(Cell(by_text, digits=2, seeds=tau.seeds, texts=tau.texts))
             lines["mean entropy of D_y(x)"].append(trend_cell(erased))
             values += [tau, erased]
         rows += [Row(how, tuple(cells), NAMES[architecture]) for how, cells in lines.items()]
-    heads = tuple(
-        f"{corpus.name}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for corpus in with_trends(budget.corpora)
-    )
+    heads = tuple(f"{corpus.name}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for corpus in budget.corpora)
     caption = "Kendall's τ-b between λ and entropy along the grid of each seed; intervals are over seeds."
     return Finding(
         (ResultTable("Table 2: τ(λ, H̃(g_y(x)))", heads, tuple(rows), caption),),
