@@ -6,7 +6,7 @@ Experiments fill these in; reports draw them.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,13 @@ from heedful.metrics.statistics import Estimate, mean_over_seeds, nested_normal
 from heedful.papers.judge import Case
 
 CellUnit = Literal["", "%"]
+
+
+class Sizes(TypedDict, total=False):
+    """What the number of a cell was measured on."""
+
+    seeds: int | None
+    texts: int | None
 
 
 @dataclass(frozen=True)

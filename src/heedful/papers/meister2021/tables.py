@@ -20,6 +20,7 @@ from heedful.papers.findings import (
     Panel,
     ResultTable,
     Row,
+    Sizes,
     Value,
     curve,
     exactly,
@@ -144,21 +145,26 @@ def cell(seeds: Sequence[Answer], measure: PerText, published: tuple[float, floa
     return Cell(over_seeds(seeds, measure), mean, digits=2, text=text, **sizes_of(seeds, measure))
 
 
-def sizes_of(seeds: Sequence[Answer], measure: PerText) -> dict[str, int]:
+def sizes_of(seeds: Sequence[Answer], measure: PerText) -> Sizes:
     """How many seeds and texts a number was measured on, for its cell; texts without a value are not counted."""
-    return {"seeds": len(seeds), "texts": min(int((~np.isnan(measure(answer))).sum()) for answer in seeds)}
+    return {"seeds": len(seeds), "texts": defined_texts(seeds, measure)}
+
+
+def defined_texts(seeds: Sequence[Answer], measure: PerText) -> int:
+    """The texts that have a value, in the seed with the fewest."""
+    return min(int((~np.isnan(measure(answer))).sum()) for answer in seeds)
 
 
 def text_value(name: str, seeds: Sequence[Answer], measure: PerText, within: tuple[float, float]) -> Value:
     """A measure of texts as a number that claims are judged by; its interval is over seeds and texts."""
     value = nested_value(name, np.array([measure(answer) for answer in seeds]), within)
-    return replace(value, texts=sizes_of(seeds, measure)["texts"])
+    return replace(value, texts=defined_texts(seeds, measure))
 
 
 def trend(name: str, grid: Sequence[float], seeds: Sequence[Sequence[Answer]], measure: PerText) -> Value:
     """Kendall's τ-b between a parameter and the mean of a measure, seed by seed; `seeds[i]` are those of `grid[i]`."""
     table = np.array([per_seed(answers, measure) for answers in seeds]).T  # (seeds, grid)
-    texts = min(sizes_of(answers, measure)["texts"] for answers in seeds)
+    texts = min(defined_texts(answers, measure) for answers in seeds)
     return seed_value(name, [rank_correlation(grid, row) for row in table], texts, SIGNED)
 
 

@@ -21,6 +21,7 @@ from heedful.papers.findings import (
     Points,
     ResultTable,
     Row,
+    Sizes,
     Value,
     nested_value,
     seed_value,
@@ -144,11 +145,11 @@ def find_regulariser(budget: SunLuBudget, answers: Answers) -> Finding:
     """The V·W regulariser at λ = 100, at several coefficients."""
     finding = find_cases(budget, answers, "regulariser", "The V·W regulariser at λ = 100", regulariser_cases)
     without, *_, strongest = regulariser_cases(budget)
-    attention = [lowest_class(answers, case.jobs, "score_delta") for case in (strongest, without)]
+    attention = [np.array(lowest_class(answers, case.jobs, "score_delta")) for case in (strongest, without)]
     right = [np.array([answers[job]["hits"] for job in case.jobs], dtype=np.float64) for case in (strongest, without)]
     values = (
-        seed_value("attention δ, strongest", attention[0], within=DELTA),
-        seed_value("attention δ, strongest less none", np.subtract(*attention).tolist(), within=(-2.0, 2.0)),
+        seed_value("attention δ, strongest", attention[0].tolist(), within=DELTA),
+        seed_value("attention δ, strongest less none", (attention[0] - attention[1]).tolist(), within=(-2.0, 2.0)),
         nested_value("accuracy, strongest less none", right[0] - right[1]),
     )
     return replace(finding, values=(*finding.values, *values))
@@ -199,7 +200,7 @@ def _models(cases: Sequence[Case], answers: Answers) -> ResultTable:
     rows = []
     for case in cases:
         dots = np.abs(per_seed(answers, case.jobs, "dot"))
-        sizes = {"seeds": len(case.jobs), "texts": len(answers[case.jobs[0]]["hits"])}
+        sizes: Sizes = {"seeds": len(case.jobs), "texts": len(answers[case.jobs[0]]["hits"])}
         cells = (
             Cell(text=str(len(case.jobs))),
             Cell(over_seeds(answers, case.jobs, "test", within=(0.0, 1.0)), unit="%", **sizes),
