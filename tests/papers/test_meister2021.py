@@ -15,11 +15,12 @@ import torch
 from heedful.config import ModelConfig
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
+from heedful.models.adversary import Adversary
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge_paper
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
 from heedful.papers.meister2021 import models
-from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs
+from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs, validation_loss
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.contents import EXPERIMENTS
 from heedful.papers.meister2021.data import encode_corpus
@@ -231,8 +232,32 @@ def test_the_models_are_those_of_the_appendix():
     assert (BUDGETS["paper"].rates, BUDGETS["paper"].attention_rate) == ((1e-4, 1e-5), 10.0)
     quick = {corpus.data: corpus for corpus in BUDGETS["quick"].corpora}
     assert set(quick["sst"].grid) <= set(GRID) == set(BUDGETS["paper"].corpora[0].grid)
-    assert all(quick[data].is_complete for data in ("sst", "20news-sport"))
-    assert all(corpus.seeds >= 5 for corpus in quick.values())
+    assert all(corpus.is_complete and corpus.seeds >= 5 for corpus in BUDGETS["quick"].in_full)
+    for corpus in quick.values():
+        assert corpus.seeds >= 10
+        assert min(*corpus.examples, *corpus.matrices) >= 100
+
+
+def test_an_adversary_is_that_of_its_best_epoch(reproduced_meister: Reproduced):
+    room = reproduced_meister.workspace
+    for kind in ("frozen", "unfrozen"):
+        attack = MeisterAttack(MeisterModel(POLARITY, "bilstm", SOFTMAX), kind, "jsd", 1.0, 2)
+        for answer in room.answers(attack.units("smoke")):
+            assert answer["epoch"] == 1
+
+
+def test_the_loss_on_validation_texts_is_the_mean_over_texts():
+    encoded = encode_corpus("polarity", 40, 20)
+    torch.manual_seed(0)
+    base, other = (
+        AttentionClassifier(ModelConfig(5, hidden=3, scorer_hidden=2), len(encoded.vocabulary), 2) for _ in "ab"
+    )
+    rival = Adversary(other, base, "jsd", 1.0)
+    other.train()
+    whole = validation_loss(rival, encoded.validation)
+    assert other.training
+    parts = [validation_loss(rival, encoded.validation.take(np.array([i]))) for i in range(len(encoded.validation))]
+    assert whole == pytest.approx(np.mean(parts), rel=1e-5)
 
 
 def test_words_that_have_a_vector_start_there(monkeypatch: pytest.MonkeyPatch):
@@ -256,10 +281,11 @@ def test_the_sign_of_a_trend_is_that_of_the_means_seed_by_seed():
     grid = (-1.0, 0.0, 0.5)
     falling, rising = [0.9, 0.8, 0.7], [0.1, 0.2, 0.3]
     seeds = [[answer_of(a), answer_of(b)] for a, b in zip(falling, rising, strict=True)]
-    assert trend(grid, [[first] for first, _ in seeds], per_text("entropy g_y_x")).value == -1
-    both = trend(grid, seeds, per_text("entropy g_y_x"))
-    assert (both.value, both.n) == (0.0, 2)
-    assert both.low < -1 < 1 < both.high  # two seeds that contradict each other settle nothing
+    assert trend("t", grid, [[first] for first, _ in seeds], per_text("entropy g_y_x")).estimate.value == -1
+    both = trend("t", grid, seeds, per_text("entropy g_y_x"))
+    assert (both.estimate.value, both.seeds, both.texts, both.per_seed) == (0.0, 2, 2, (-1.0, 1.0))
+    assert -1 <= both.estimate.low < -0.9  # two seeds that contradict each other settle nothing
+    assert 0.9 < both.estimate.high <= 1
 
 
 def test_texts_without_a_value_are_left_out():
@@ -277,7 +303,9 @@ class Canned(Workspace):
         room = Workspace("smoke", self.root)
         first = units[0]
         if first.function.endswith(":attack"):
-            return [{"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65}] * 2
+            return [
+                {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65} | {"texts": 24}
+            ] * 2
         return room.answers(MeisterModel(POLARITY, first.arguments["model"]["encoder"], SOFTMAX).units("smoke"))
 
 

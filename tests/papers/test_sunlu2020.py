@@ -1,6 +1,7 @@
 """sunlu2020: its data, models and scores by hand, the terms of a real run, and a whole reproduction at `smoke`."""
 
 import json
+import math
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -28,7 +29,7 @@ from heedful.papers.sunlu2020.data import (
     read_texts,
     with_test_split,
 )
-from heedful.papers.sunlu2020.figures import _five
+from heedful.papers.sunlu2020.figures import COLUMNS, _five, find_figure3, large_cases
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
 from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
 from heedful.storage.atomic_files import without_nan
@@ -84,7 +85,8 @@ def test_sentence_pairs_have_no_polarity():
 def test_a_class_without_tokens_in_some_seed_has_no_quartiles():
     one, other = (TrainingJob("polarity", "DP", 10.0, seed, sample=SMALL, recipe=QUICKLY) for seed in (0, 1))
     numbers = [0.0, 1.0, 2.0, 3.0, 4.0, 2.0]
-    answers = {order: {"weights": {"neutral": {"alpha": numbers}, "positive": {"alpha": []}}} for order in (one, other)}
+    weights = {"neutral": {"alpha": numbers}, "positive": {"alpha": []}}
+    answers = {order: {"weights": weights, "hits": [1, 0, 1]} for order in (one, other)}
     assert [cell.measured.value for cell in _five(answers, (one, other), "neutral", "alpha")] == numbers
     assert _five(answers, (one, other), "positive", "alpha") == (Cell(),) * 6
 
@@ -241,7 +243,6 @@ def test_budgets_train_what_the_tables_need():
         units = {unit.file: unit for experiment in EXPERIMENTS for unit in experiment.needs(name).units}
         assert len({unit.name for unit in units.values()}) == len(units), name
         for job in budget.table2():
-            assert job.seed < 5
             assert job.unit.file in units
         json.dumps(content(budget))
     quick = BUDGETS["quick"]
@@ -249,7 +250,40 @@ def test_budgets_train_what_the_tables_need():
         for kind in KINDS:
             assert all(quick.jobs(data, kind, scale) for scale in SCALES)
     assert quick.jobs("imdb", "AD", MODERATE) == []
-    assert len(quick.jobs("sst", "mean", 1.0)) == 5
+    assert len(quick.jobs("sst", "mean", 1.0)) == 10
+    for kind in ("DP-L", "DP-A", "AD"):
+        assert len(quick.jobs("sst", kind, MODERATE)) == len(quick.jobs("sst", kind, SCALES[0])) == 20
+
+
+def test_scores_at_a_large_scale_are_told_apart_by_the_sign_of_the_dot_product():
+    budget = BUDGETS["smoke"]
+    (case,) = large_cases(budget)
+    up, down = case.jobs
+    scores = {"polarity_delta": 1.0, "score_delta": 0.5}
+    classes = {"positive": scores | {"score": 3.0}, "negative": scores | {"score": -1.0}}
+    shared = {
+        "tokens": {
+            name: {"frequency": [], "polarity": [], "score": []} for name in ("positive", "negative", "neutral")
+        },
+        "neutral": {"tokens": 3, "frequent": 1, "polarity": 0.0, "score": 0.0},
+        "hits": [1, 0],
+        "test": 0.5,
+        "best": 1,
+    }
+    full = {name: dict.fromkeys(COLUMNS, 0.0) | {"tokens": 2} | numbers for name, numbers in classes.items()}
+    answers = {up: shared | {"dot": 2.0, "classes": full}, down: shared | {"dot": -2.0, "classes": full}}
+    three = budget.jobs(budget.three, "DP", MODERATE)
+    answers |= dict.fromkeys(three, answers[up])
+    found = find_figure3(budget, answers)
+    name = case.name
+    assert found.value(f"attention score with VᵀW, {name}").value == pytest.approx((3.0 - 1.0) / 2)
+    assert found.value(f"attention score against VᵀW, {name}").value == pytest.approx((-1.0 + 3.0) / 2)
+
+
+def test_seeds_that_agree_are_not_certain():
+    assert p_over_seeds([1.0] * 5) == 2 / 32
+    assert p_over_seeds([0.0] * 5) == 1.0
+    assert math.isnan(p_over_seeds([1.0]))
 
 
 def test_statistics_of_generated_data():

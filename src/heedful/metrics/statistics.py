@@ -112,7 +112,7 @@ def mean_over_seeds(values: ArrayLike, within: tuple[float, float] | None = None
     x = np.asarray(values, dtype=np.float64).ravel()
     undefined = int(np.isnan(x).sum())
     x = x[~np.isnan(x)]
-    if within is not None and len(x) and not within[0] <= x.min() <= x.max() <= within[1]:
+    if within is not None and len(x) and not within[0] - 1e-9 <= x.min() <= x.max() <= within[1] + 1e-9:
         raise DataError(f"values from {x.min():g} to {x.max():g} do not lie within {within[0]:g} and {within[1]:g}")
     if len(x) == 0:
         return Estimate(math.nan, math.nan, math.nan, 0, undefined)

@@ -6,7 +6,7 @@ Experiments fill these in; reports draw them.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,13 @@ from heedful.metrics.statistics import Estimate, mean_over_seeds, nested_normal
 from heedful.papers.judge import Case
 
 CellUnit = Literal["", "%"]
+
+
+class Sizes(TypedDict, total=False):
+    """What the number of a cell was measured on."""
+
+    seeds: int | None
+    texts: int | None
 
 
 @dataclass(frozen=True)
@@ -232,14 +239,3 @@ def curve(label: str, x: Sequence[float], estimates: Sequence[Estimate], group: 
     """
     y, low, high = (tuple(getattr(e, part) for e in estimates) for part in ("value", "low", "high"))
     return Line(label, tuple(x), y, low, high, group)
-
-
-def extremes(name: str, values: Sequence[Value]) -> tuple[Value, Value]:
-    """`name, lowest` and `name, highest`: what a claim about all values is judged by; NaN is left out if it can be.
-
-    >>> [v.name for v in extremes("tau", (Value("a", exactly(1.0)), Value("b", exactly(0.0))))]
-    ['tau, lowest', 'tau, highest']
-    """
-    known = [value for value in values if not math.isnan(value.estimate.value)] or values
-    low, high = (choose(known, key=lambda v: v.estimate.value) for choose in (min, max))
-    return Value(f"{name}, lowest", low.estimate), Value(f"{name}, highest", high.estimate)

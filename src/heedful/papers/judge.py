@@ -142,10 +142,10 @@ def judge_claim(parts: Sequence[tuple[Threshold, Sequence[Case]]], missing: Sequ
     >>> decide([judge_claim([(Threshold(lower=0.05), [case])])])[0].verdict
     'holds'
     """
-    tested = [(threshold, case, *_p_values(case, threshold)) for threshold, cases in parts for case in cases]
-    right, wrong = (holm([p[column] for p in tested]) for column in (2, 3))
+    tested = [(threshold, case, _p_values(case, threshold)) for threshold, cases in parts for case in cases]
+    right, wrong = (holm([p[side] for _, _, p in tested]) for side in (0, 1))
     judged = []
-    for (threshold, case, p_right, p_wrong), holds, fails in zip(tested, right, wrong, strict=True):
+    for (threshold, case, (p_right, p_wrong)), holds, fails in zip(tested, right, wrong, strict=True):
         why_not = _too_little(case, threshold)
         status: Status = "right" if holds <= LEVEL else "wrong" if fails <= LEVEL else "undecided"
         reason = "" if status != "undecided" else why_not or needed(case, threshold)
@@ -262,7 +262,7 @@ def sign_flip(differences: ArrayLike) -> float:
 def _signs(n: int) -> NDArray[np.float64]:
     """All signs of n values, or as many random ones as are drawn above twelve: (flips, n)."""
     if n <= ENUMERATED:
-        return 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+        return np.where((np.arange(2**n)[:, None] >> np.arange(n)) & 1, -1.0, 1.0)
     return np.random.default_rng(0).choice([-1.0, 1.0], size=(RESAMPLES, n))
 
 
@@ -357,7 +357,7 @@ def _rounded(count: float) -> int:
     (8, 130)
     """
     whole = math.ceil(count)
-    step = 10 ** max(0, len(str(whole)) - 2)
+    step = int(10 ** max(0, len(str(whole)) - 2))
     return -(-whole // step) * step
 
 

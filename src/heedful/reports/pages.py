@@ -81,26 +81,28 @@ def write_paper(key: str, budget: str, results: Path, out: Path) -> Path:
     """Write the page of a paper's stored results; returns its path."""
     from heedful.reports.paper_page import claim_rows, write_paper_report
 
-    paper, stored, ledger = _paper_results(key, budget, results)
-    return write_paper_report(stored, claim_rows(ledger), out, paper.title)
+    paper, stored, ledger, earlier = _paper_results(key, budget, results)
+    return write_paper_report(stored, claim_rows(ledger), out, paper.title, earlier)
 
 
 def write_paper_docs(key: str, budget: str, results: Path, docs: Path) -> Path:
     """Write a paper's page in Markdown and its figures into a folder of docs; returns the page's path."""
     from heedful.reports.paper_page import claims_markdown, write_docs_page
 
-    (paper, stored, ledger), folder = _paper_results(key, budget, results), docs / "papers"
+    (paper, stored, ledger, earlier), folder = _paper_results(key, budget, results), docs / "papers"
     figures = folder / "figures" / key
-    return write_docs_page(stored, claims_markdown(ledger), paper.preface, folder / f"{key}.md", figures)
+    return write_docs_page(stored, claims_markdown(ledger), paper.preface, folder / f"{key}.md", figures, earlier)
 
 
-def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[Result], list[LedgerEntry]]":
-    """A paper, its stored results and its claims."""
-    from heedful.papers.experiment import stored_results
-    from heedful.papers.reproduction import claims, paper
+def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[Result], list[LedgerEntry], list[str]]":
+    """A paper, its stored results, its claims, and the experiments whose results were made with earlier settings."""
+    from heedful.papers.experiment import result_path, stored_results
+    from heedful.papers.reproduction import claims, paper, results_to_renew
 
     stored = list(stored_results(results, key, budget, paper(key).experiments))
-    return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key]
+    renew = set(results_to_renew(results))
+    earlier = [each.experiment for each in stored if result_path(results, key, budget, each.experiment) in renew]
+    return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key], earlier
 
 
 def _write_paper_of(run: Path, out: Path, results: Path) -> Path:

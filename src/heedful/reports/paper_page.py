@@ -9,7 +9,8 @@ import base64
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -42,12 +43,19 @@ _BADGES = {
 }
 
 
-def write_docs_page(results: "Sequence[Result]", claims_markdown: str, preface: str, out: Path, figures: Path) -> Path:
+def write_docs_page(
+    results: "Sequence[Result]",
+    claims_markdown: str,
+    preface: str,
+    out: Path,
+    figures: Path,
+    earlier: Collection[str] = (),
+) -> Path:
     """Write a paper's page of the docs, with its figures in `figures`; returns the page's path.
 
     What the paper is about comes first, then claims, then results, then the rest of the preface from its first section
     on: equations and departures. preface, claims_markdown: Markdown of our own, taken as it is; everything that comes
-    from results is escaped.
+    from results is escaped. earlier: experiments whose results were made with earlier settings.
     """
     paper = _one_paper(results)
     names = [figure.name for result in results for figure in result.finding.figures]
@@ -62,7 +70,7 @@ def write_docs_page(results: "Sequence[Result]", claims_markdown: str, preface: 
         "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
         claims_markdown.strip(),
         markdown_text(legend(_tables(results))),
-        *(block for result in results for block in _docs_section(result, out, figures)),
+        *(block for result in results for block in _docs_section(result, out, figures, earlier)),
         *(section.strip() for section in sections),
     ]
     write_text(out, "\n\n".join(block for block in blocks if block) + "\n")
@@ -70,12 +78,17 @@ def write_docs_page(results: "Sequence[Result]", claims_markdown: str, preface: 
 
 
 def write_paper_report(
-    results: "Sequence[Result]", claims_rows: Sequence[Mapping[str, str]], out: Path, about: str = ""
+    results: "Sequence[Result]",
+    claims_rows: Sequence[Mapping[str, str]],
+    out: Path,
+    about: str = "",
+    earlier: Collection[str] = (),
 ) -> Path:
     """Write a paper's results as one self-contained HTML page; returns its path.
 
     claims_rows: what `claim_rows` returns, all of it words.
-    about: the paper's title, or another text for below the headline.
+    about: the paper's title, or another text for below the headline. earlier: experiments whose results were made with
+    earlier settings.
     """
     paper = _one_paper(results)
     for row in claims_rows:
@@ -105,7 +118,7 @@ def write_paper_report(
         html_table=html_table,
         embedded=_embedded,
         description=_description,
-        provenance=_provenance,
+        provenance=partial(_provenance, earlier=earlier),
     )
     write_text(out, page)
     return out
@@ -129,7 +142,7 @@ def headline(paper: str, claims_rows: Sequence[Mapping[str, str]]) -> str:
     return f"{paper}: of {len(claims_rows)} claims, {listed}."
 
 
-def _docs_section(result: "Result", out: Path, figures: Path) -> list[str]:
+def _docs_section(result: "Result", out: Path, figures: Path, earlier: Collection[str]) -> list[str]:
     blocks = [f"## {markdown_text(result.title)}"]
     for table in result.finding.tables:
         title = "" if table.title == result.title else f"**{markdown_text(table.title)}**"
@@ -140,15 +153,16 @@ def _docs_section(result: "Result", out: Path, figures: Path) -> list[str]:
         caption = figure.caption if figure.title == result.title else _description(figure)
         blocks += [f"![{markdown_text(_description(figure))}]({place})", markdown_text(caption)]
     blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
-    provenance = " · ".join(markdown_text(part) for part in _provenance(result))
+    provenance = " · ".join(markdown_text(part) for part in _provenance(result, earlier))
     blocks.append(f"<sub><code>{markdown_text(result.manifest.command or '')}</code> · {provenance}</sub>")
     return blocks
 
 
-def _provenance(result: "Result") -> list[str]:
+def _provenance(result: "Result", earlier: Collection[str]) -> list[str]:
     """How a result was made, besides its command."""
     made = result.manifest
     return [
+        *(["made with earlier settings"] if result.experiment in earlier else []),
         f"budget {result.budget}",
         f"version {result.version}",
         f"settings {result.config_digest[:12]}",

@@ -1,7 +1,8 @@
 """Tables of a paper, measured beside published, in Markdown and in HTML.
 
 A cell reads `46.9 · 25.3`: what was measured here, then what the paper prints there, in italics; the 95 % interval
-of the measurement stands small below. `legend` says so in words. Everything that comes from outside is escaped.
+of the measurement stands small below, and seeds × texts after it. `legend` says so in words. Everything that comes from
+outside is escaped.
 """
 
 import math
@@ -89,6 +90,8 @@ def table_rows(table: ResultTable) -> list[dict[str, Any]]:
             "unit": cell.unit,
             "starred": cell.starred,
             "text": cell.text,
+            "seeds": cell.seeds,
+            "texts": cell.texts,
         }
         for row in table.rows
         for column, cell in zip(table.columns, row.cells, strict=True)
@@ -125,6 +128,8 @@ def legend(tables: Iterable[ResultTable]) -> str:
         return ""
     form = "measured here · published (in italics)" if any(_published(cell) for cell in numbers) else "measured here"
     below = "; small below, the 95 % interval of the measurement" if any(_interval(cell) for cell in numbers) else ""
+    if any(_sizes(cell) for cell in numbers):
+        below += "; then seeds × texts" if below else "; small below, seeds × texts"
     sentences = [f"In each cell: {form}{below}."]
     if any(not _measured(cell) and cell.text is None for cell in cells):
         sentences.append(f"{NONE}: not measured.")
@@ -177,8 +182,8 @@ def _markdown_cell(cell: Cell, *, unit_too: bool) -> str:
     text = markdown_text(_first(cell, unit))
     if published := _published(cell):
         text += f" · _{markdown_text(published + unit)}_"
-    interval = _interval(cell)
-    return f"{text}<br><sub>{interval}</sub>" if interval else text
+    below = " · ".join(part for part in (_interval(cell), _sizes(cell)) if part)
+    return f"{text}<br><sub>{below}</sub>" if below else text
 
 
 def _html_cell(cell: Cell, *, unit_too: bool) -> Markup:
@@ -186,8 +191,8 @@ def _html_cell(cell: Cell, *, unit_too: bool) -> Markup:
     text = Markup('<td class="number">{}').format(raised(_first(cell, unit)))
     if published := _published(cell):
         text += Markup(' · <i><span class="hidden">published </span>{}</i>').format(published + unit)
-    if interval := _interval(cell):
-        text += Markup('<span class="range">{}</span>').format(interval)
+    if below := " · ".join(part for part in (_interval(cell), _sizes(cell)) if part):
+        text += Markup('<span class="range">{}</span>').format(below)
     return text + Markup("</td>")
 
 
@@ -209,6 +214,17 @@ def _interval(cell: Cell) -> str:
         return ""
     low, high = (written(_scale(cell) * end, cell.digits) for end in (cell.measured.low, cell.measured.high))
     return between(low, high)
+
+
+def _sizes(cell: Cell) -> str:
+    """Seeds and texts, each where it is known.
+
+    >>> _sizes(Cell(seeds=10, texts=1821)), _sizes(Cell(seeds=10))
+    ('10 × 1,821', '10')
+    """
+    if cell.seeds is None:
+        return "" if cell.texts is None else f"{cell.texts:,} texts"
+    return str(cell.seeds) if cell.texts is None else f"{cell.seeds} × {cell.texts:,}"
 
 
 def _published(cell: Cell) -> str:

@@ -18,6 +18,7 @@ def _experiment(
     title: str,
     find: Callable[[MeisterBudget, tables.Seen], Finding],
     models: Callable[[Sequence[MeisterCorpus]], list[MeisterModel]],
+    corpora: Callable[[MeisterBudget], Sequence[MeisterCorpus]] = lambda budget: budget.corpora,
 ) -> Experiment:
     """An experiment that reads what was measured on these models of all corpora."""
     return unit_experiment(
@@ -25,7 +26,7 @@ def _experiment(
         title,
         lambda budget: {name: value for name, value in content(BUDGETS[budget]).items() if name != "attacks"},
         lambda budget, seen: find(BUDGETS[budget], seen),
-        lambda budget: {model: model.units(budget) for model in models(BUDGETS[budget].corpora)},
+        lambda budget: {model: model.units(budget) for model in models(corpora(BUDGETS[budget]))},
     )
 
 
@@ -59,7 +60,13 @@ EXPERIMENTS = (
         figures.find_figure3,
         tables.all_along,
     ),
-    _experiment("table3", "Table 3: data and baselines", tables.find_table3, tables.softmax_models),
+    _experiment(
+        "table3",
+        "Table 3: data and baselines",
+        tables.find_table3,
+        tables.softmax_models,
+        lambda budget: budget.in_full,
+    ),
     _attacks("table5", "Table 5: adversaries", adversaries.find_table5, adversaries.table5_attacks),
     _experiment("table6", "Table 6: attention against importance", figures.find_table6, tables.main_models),
     _experiment(

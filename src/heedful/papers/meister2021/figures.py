@@ -7,7 +7,7 @@ and, for the inputs, τ-b as a share of the highest that so many zeros allow.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, extremes, matrix_panel
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, matrix_panel
 from heedful.papers.meister2021.config import ARCHITECTURES, NAMES, MeisterBudget, MeisterCorpus, entmax
 from heedful.papers.meister2021.models import MeisterModel
 from heedful.papers.meister2021.tables import (
@@ -25,8 +25,11 @@ from heedful.papers.meister2021.tables import (
     on_axis,
     over_seeds,
     per_text,
+    text_value,
     trend,
+    trend_cell,
     undefined,
+    with_trends,
 )
 from heedful.papers.published import published_means
 
@@ -64,14 +67,15 @@ def find_table6(budget: MeisterBudget, seen: Seen) -> Finding:
     values = []
     for kind, (x, h) in PAIRS.items():
         for how, measure in (("", tau), (" on the support", on_support)):
-            gaps = [
-                Value(
+            values += [
+                text_value(
                     f"tau of I less tau of x{how}, {kind}, {model.corpus.data}, {model.name}",
-                    over_seeds(seeds, less(measure(h), measure(x))),
+                    seeds,
+                    less(measure(h), measure(x)),
+                    (-2.0, 2.0),
                 )
                 for model, seeds in seen.items()
             ]
-            values += [*gaps, *extremes(f"tau of I less tau of x{how}, {kind}", gaps)]
     lost = {
         i: [sum(undefined(seeds, measure(i)) for seeds in seen.values()) for measure in (tau, on_support)]
         for i in SYMBOLS
@@ -153,24 +157,19 @@ def find_figure3(budget: MeisterBudget, seen: Seen) -> Finding:
         for architecture in ARCHITECTURES:
             for importance in ("g_y_x", "d_y_x"):
                 lines, cells = [], []
-                for corpus in budget.corpora:
+                for corpus in with_trends(budget.corpora):
                     along = [seen[model] for model in along_grid(corpus, architecture)]
                     heights = [over_seeds(seeds, measure(importance)) for seeds in along]
                     lines.append(curve(corpus.name, [on_axis(lam) for lam in corpus.grid], heights))
-                    falls = trend(corpus.grid, along, measure(importance))
-                    cells.append(Cell(falls, digits=2))
                     where = f"{SYMBOLS[importance]}, {how}, {corpus.data}, {NAMES[architecture]}"
-                    values.append(Value(f"trend of tau with {where}", falls))
+                    values.append(trend(f"trend of tau with {where}", corpus.grid, along, measure(importance)))
+                    cells.append(trend_cell(values[-1]))
                 title = f"{NAMES[architecture]}: {SYMBOLS[importance]}"
                 panels.append(Panel(title, tuple(lines), x_label=AXIS, y_label=f"τ(α, ·), {how}"))
                 rows.append(Row(title, tuple(cells), how))
         figures.append(Figure(name, f"Figure 3: τ(α, importance of the inputs), {how}", tuple(panels), AXIS_CAPTION))
-    for how, _ in hows.values():
-        for importance in ("g_y_x", "d_y_x"):
-            what = f"trend of tau with {SYMBOLS[importance]}, {how}"
-            values += extremes(what, [value for value in values if value.name.startswith(what)])
     caption = "Kendall's τ-b between λ and mean τ(α, importance) along the grid of each seed; intervals are over seeds."
-    heads = tuple(corpus.name for corpus in budget.corpora)
+    heads = tuple(corpus.name for corpus in with_trends(budget.corpora))
     return Finding(
         (ResultTable("Figure 3 in numbers: does τ fall as λ rises?", heads, tuple(rows), caption),),
         tuple(figures),
@@ -205,9 +204,12 @@ def find_entmax(budget: MeisterBudget, seen: Seen) -> Finding:
         along = [seen[model] for model in entmax_models([corpus])]
         for alpha, seeds in zip(corpus.alphas, along, strict=True):
             rows.append(Row(f"α = {alpha:g}", tuple(cell(seeds, measure) for measure in ENTMAX.values()), corpus.name))
-        trends = {head: trend(corpus.alphas, along, measure) for head, measure in ENTMAX.items()}
-        rows.append(Row("τ with α", tuple(Cell(tau, digits=2) for tau in trends.values()), corpus.name))
-        values += [Value(f"trend along entmax of {head}, {corpus.data}", tau) for head, tau in trends.items()]
+        trends = [
+            trend(f"trend along entmax of {head}, {corpus.data}", corpus.alphas, along, measure)
+            for head, measure in ENTMAX.items()
+        ]
+        rows.append(Row("τ with α", tuple(trend_cell(each) for each in trends), corpus.name))
+        values += trends
         for kind in ("H̃", "τ"):
             lines = tuple(
                 curve(head, corpus.alphas, [over_seeds(seeds, measure) for seeds in along])

@@ -5,12 +5,13 @@ Above the tables: lists of models, and summaries of what was measured on them, w
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.metrics.rank import kendall_tau_b
-from heedful.metrics.statistics import Estimate, mean_over_seeds
+from heedful.metrics.statistics import Estimate, mean_over_seeds, nested_normal
 from heedful.papers.experiment import Answer
 from heedful.papers.findings import (
     Cell,
@@ -19,11 +20,12 @@ from heedful.papers.findings import (
     Panel,
     ResultTable,
     Row,
+    Sizes,
     Value,
     curve,
     exactly,
-    extremes,
-    shifted,
+    nested_value,
+    seed_value,
 )
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
@@ -45,6 +47,8 @@ SPREAD = "After ±, the standard deviation over texts, the paper's in parenthese
 AXIS = "−log₁₀(1 − λ)"
 AXIS_CAPTION = "The axis is log-scaled towards both ends: λ = −99, −9, 0, 0.9 and 0.99 stand at −2, −1, 0, 1 and 2."
 BINS = 5
+LEAST_ALONG = 3  # values of a parameter below which there is no trend along it
+UNIT, SIGNED = (0.0, 1.0), (-1.0, 1.0)  # ranges of entropies, and of τ
 
 Seen = Mapping[MeisterModel, Sequence[Answer]]  # what was measured on each kind of model, seed by seed
 PerText = Callable[[Answer], NDArray[np.float64]]
@@ -138,13 +142,40 @@ def cell(seeds: Sequence[Answer], measure: PerText, published: tuple[float, floa
     mean, std = published or (None, None)
     deviation = spread(seeds, measure)
     text = None if math.isnan(deviation) else f"± {deviation:.2f}" + ("" if std is None else f" (± {std:.2f})")
-    return Cell(over_seeds(seeds, measure), mean, digits=2, text=text)
+    return Cell(over_seeds(seeds, measure), mean, digits=2, text=text, **sizes_of(seeds, measure))
 
 
-def trend(grid: Sequence[float], seeds: Sequence[Sequence[Answer]], measure: PerText) -> Estimate:
+def sizes_of(seeds: Sequence[Answer], measure: PerText) -> Sizes:
+    """How many seeds and texts a number was measured on, for its cell; texts without a value are not counted."""
+    return {"seeds": len(seeds), "texts": defined_texts(seeds, measure)}
+
+
+def defined_texts(seeds: Sequence[Answer], measure: PerText) -> int:
+    """The texts that have a value, in the seed with the fewest."""
+    return min(int((~np.isnan(measure(answer))).sum()) for answer in seeds)
+
+
+def text_value(name: str, seeds: Sequence[Answer], measure: PerText, within: tuple[float, float]) -> Value:
+    """A measure of texts as a number that claims are judged by; its interval is over seeds and texts."""
+    value = nested_value(name, np.array([measure(answer) for answer in seeds]), within)
+    return replace(value, texts=defined_texts(seeds, measure))
+
+
+def trend(name: str, grid: Sequence[float], seeds: Sequence[Sequence[Answer]], measure: PerText) -> Value:
     """Kendall's τ-b between a parameter and the mean of a measure, seed by seed; `seeds[i]` are those of `grid[i]`."""
     table = np.array([per_seed(answers, measure) for answers in seeds]).T  # (seeds, grid)
-    return mean_over_seeds([rank_correlation(grid, row) for row in table])
+    texts = min(defined_texts(answers, measure) for answers in seeds)
+    return seed_value(name, [rank_correlation(grid, row) for row in table], texts, SIGNED)
+
+
+def trend_cell(value: Value, published: float | None = None) -> Cell:
+    """A trend in a table."""
+    return Cell(value.estimate, published, digits=2, seeds=value.seeds, texts=value.texts)
+
+
+def with_trends(corpora: Sequence[MeisterCorpus]) -> list[MeisterCorpus]:
+    """The corpora whose models were trained at enough λ to speak of a trend."""
+    return [corpus for corpus in corpora if len(corpus.grid) >= LEAST_ALONG]
 
 
 def rank_correlation(x: Sequence[float] | NDArray[np.float64], y: Sequence[float] | NDArray[np.float64]) -> float:
@@ -179,14 +210,14 @@ def find_table1(budget: MeisterBudget, seen: Seen) -> Finding:
         keys = [(model.corpus.name, name, "entropy(g_h(x))") for model in line]
         rows.append(Row(name, tuple(cell(seen[m], G_H_X, printed.get(k)) for m, k in zip(line, keys, strict=True))))
         own.append(Row(name, tuple(cell(seen[m], per_text("own g_h_x")) for m in line)))
-        values += [Value(f"entropy of g_h(x), {m.corpus.data}, {name}", over_seeds(seen[m], G_H_X)) for m in line]
+        values += [text_value(f"entropy of g_h(x), {m.corpus.data}, {name}", seen[m], G_H_X, UNIT) for m in line]
     heads = tuple(corpus.name for corpus in budget.corpora)
     return Finding(
         (
             ResultTable("Table 1: H̃(g_h(x))", heads, tuple(rows), SPREAD),
             ResultTable("How much of g_h(x) belongs to the input of the same position", heads, tuple(own), SPREAD),
         ),
-        values=(*values, *extremes("entropy of g_h(x)", values)),
+        values=tuple(values),
         notes=("A text's number is the mean over its hidden states.",),
     )
 
@@ -197,20 +228,28 @@ def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
     for architecture in ARCHITECTURES:
         lines: dict[str, list[Cell]] = {"mean entropy": [], "each text's entropy": [], "mean entropy of D_y(x)": []}
         for corpus in budget.corpora:
-            along = [seen[model] for model in along_grid(corpus, architecture)]
             model = f"{NAMES[architecture]} {'tanh' if architecture == 'bilstm' else 'dot'}"
             key = (corpus.name, model, "correlation(lambda,entropy(g_y(x)))")
-            tau = trend(corpus.grid, along, G_Y_X)
-            lines["mean entropy"].append(Cell(tau, published_means("2").get(key, (None,))[0], digits=2))
-            lines["each text's entropy"].append(Cell(_text_by_text(corpus.grid, along), digits=2))
-            lines["mean entropy of D_y(x)"].append(Cell(trend(corpus.grid, along, D_Y_X), digits=2))
-            values.append(Value(f"tau(lambda, entropy of g_y(x)), {corpus.data}, {NAMES[architecture]}", tau))
+            published = published_means("2").get(key, (None,))[0]
+            if len(corpus.grid) < LEAST_ALONG:
+                for how, cells in lines.items():
+                    cells.append(Cell(None, published if how == "mean entropy" else None, digits=2))
+                continue
+            along = [seen[model] for model in along_grid(corpus, architecture)]
+            where = f"{corpus.data}, {NAMES[architecture]}"
+            tau = trend(f"tau(lambda, entropy of g_y(x)), {where}", corpus.grid, along, G_Y_X)
+            erased = trend(f"tau(lambda, entropy of D_y(x)), {where}", corpus.grid, along, D_Y_X)
+            lines["mean entropy"].append(trend_cell(tau, published))
+            by_text = _text_by_text(corpus.grid, along)
+            lines["each text's entropy"].append(Cell(by_text, digits=2, seeds=tau.seeds, texts=tau.texts))
+            lines["mean entropy of D_y(x)"].append(trend_cell(erased))
+            values += [tau, erased]
         rows += [Row(how, tuple(cells), NAMES[architecture]) for how, cells in lines.items()]
     heads = tuple(f"{corpus.name}: {len(corpus.grid)} λ, {corpus.seeds} seeds" for corpus in budget.corpora)
     caption = "Kendall's τ-b between λ and entropy along the grid of each seed; intervals are over seeds."
     return Finding(
         (ResultTable("Table 2: τ(λ, H̃(g_y(x)))", heads, tuple(rows), caption),),
-        values=(*values, *extremes("tau(lambda, entropy of g_y(x))", values)),
+        values=tuple(values),
         notes=(
             "Negative means that entropy falls as λ rises and attention becomes sparser. The paper prints negative "
             "numbers and reads them as entropy rising.",
@@ -223,15 +262,15 @@ def find_table2(budget: MeisterBudget, seen: Seen) -> Finding:
 def _text_by_text(grid: Sequence[float], along: Sequence[Sequence[Answer]]) -> Estimate:
     """τ between λ and the entropy of one text, in the mean over texts."""
     tables = [np.stack([G_Y_X(answer) for answer in seed]) for seed in zip(*along, strict=True)]  # (grid, texts) each
-    return mean_over_seeds([mean(np.array([rank_correlation(grid, text) for text in table.T])) for table in tables])
+    per_seed = [mean(np.array([rank_correlation(grid, text) for text in table.T])) for table in tables]
+    return mean_over_seeds(per_seed, SIGNED)
 
 
 def find_table3(budget: MeisterBudget, seen: Seen) -> Finding:
     """Table 3: sizes and baseline accuracies on the test texts."""
     printed = published_means("3")
-    rows, notes = [], []
-    gaps: dict[bool, list[Value]] = {True: [], False: []}
-    for corpus in budget.corpora:
+    rows, notes, values = [], [], []
+    for corpus in budget.in_full:
         first = seen[MeisterModel(corpus, "bilstm", SOFTMAX)][0]
         cells = [
             Cell(exactly(float(size)), printed.get((corpus.name, "", f"{name} size"), (None,))[0], digits=0)
@@ -239,23 +278,34 @@ def find_table3(budget: MeisterBudget, seen: Seen) -> Finding:
         ]
         cells.append(Cell(exactly(float(first["vocabulary"])), digits=0))
         for architecture in ("transformer", "bilstm"):
-            reached = mean_over_seeds([a["accuracy"] for a in seen[MeisterModel(corpus, architecture, SOFTMAX)]])
-            goal = printed[corpus.row, MODELS[architecture], "accuracy"][0]
-            cells.append(Cell(reached, goal if corpus.name == corpus.row else None, digits=3))
-            name = f"accuracy less the paper's, {corpus.data}, {NAMES[architecture]}"
-            gaps[corpus.is_complete].append(Value(name, shifted(reached, -goal)))
+            reached = [a["accuracy"] for a in seen[MeisterModel(corpus, architecture, SOFTMAX)]]
+            goal, texts = printed[corpus.row, MODELS[architecture], "accuracy"][0], first["sizes"]["test"]
+            published = goal if corpus.name == corpus.row else None
+            estimate = mean_over_seeds(reached, UNIT)
+            cells.append(Cell(estimate, published, digits=3, seeds=len(reached), texts=texts))
+            kind = "in full" if corpus.is_complete else "of a sample"
+            name = f"accuracy less the paper's, {kind}, {corpus.data}, {NAMES[architecture]}"
+            values.append(_less_published(name, reached, goal, texts))
         rows.append(Row(corpus.name, tuple(cells)))
         notes.append(f"{corpus.data}: {'; '.join(first['decisions']) or 'as it is'}.")
-    judged = gaps[True] or gaps[False]
     caption = (
         "The paper counts as training texts also those held out for validation (20News, IMDb) and, of IMDb, those that "
         "are too long."
     )
     return Finding(
         (ResultTable("Table 3: data and baselines", COLUMNS, tuple(rows), caption),),
-        values=(*gaps[True], *gaps[False], *extremes("accuracy less the paper's, corpora in full", judged)),
+        values=tuple(values),
         notes=tuple(notes),
     )
+
+
+def _less_published(name: str, reached: Sequence[float], goal: float, texts: int) -> Value:
+    """Accuracies less the paper's; over seeds, and over texts as a share has it."""
+    p = float(np.mean(reached))
+    error = math.sqrt(max(p * (1 - p), 1 / texts) / texts)
+    estimate = nested_normal(list(reached), [error], texts).seeds
+    moved = Estimate(p - goal, max(0.0, estimate.low) - goal, min(1.0, estimate.high) - goal, len(reached))
+    return Value(name, moved, tuple(x - goal for x in reached), texts, len(reached), error)
 
 
 def find_figure2(budget: MeisterBudget, seen: Seen) -> Finding:
@@ -276,7 +326,7 @@ def find_figure2(budget: MeisterBudget, seen: Seen) -> Finding:
             cells = tuple(cell(seen[model], entropy) for entropy in (*SHOWN.values(), ALPHA))
             rows.append(Row(str(model.projection), cells, f"{corpus.name}, {NAMES[architecture]}"))
             values += [
-                Value(f"entropy of {name}, {corpus.data}, {model.name}", over_seeds(seen[model], entropy))
+                text_value(f"entropy of {name}, {corpus.data}, {model.name}", seen[model], entropy, UNIT)
                 for name, entropy in SHOWN.items()
             ]
     heads = (*(f"H̃({name})" for name in SHOWN), "H̃(α)")
@@ -284,7 +334,7 @@ def find_figure2(budget: MeisterBudget, seen: Seen) -> Finding:
     return Finding(
         (ResultTable("Figure 2 in numbers", heads, tuple(rows), SPREAD),),
         (Figure("figure2", "Figure 2: entropy of the importance of inputs", tuple(panels), AXIS_CAPTION),),
-        (*values, *extremes("entropy of input importance", values)),
+        tuple(values),
         (f"{lost} texts, over all models, had an importance that is 0 everywhere; they have no entropy.",),
     )
 

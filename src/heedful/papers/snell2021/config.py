@@ -1,8 +1,8 @@
 """The corpora, studies and sizes of snell2021 within each budget.
 
 `quick` keeps the paper's classifier and real corpora; training takes 1,000 steps, long texts are cut to 50 words, and
-ten seeds (twenty on SMS spam, five of translators) decide claims. The translator is half as wide. `paper` has the published sizes and five seeds
-more for ξ. `smoke` runs on data that need no download.
+ten seeds (twenty on SMS spam, five of translators) decide claims. The translator is half as wide. `paper` has the
+published sizes and five seeds more for ξ. `smoke` runs on data that need no download.
 """
 
 from dataclasses import dataclass, field, replace

@@ -21,6 +21,7 @@ from heedful.papers.findings import (
     Panel,
     ResultTable,
     Row,
+    Sizes,
     Value,
     curve,
     nested_value,
@@ -321,7 +322,7 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
         )
         values += [rise, fall]
         peak = steps[int(np.argmax(curve))]
-        sizes = {"seeds": rise.seeds, "texts": rise.texts}
+        sizes: Sizes = {"seeds": rise.seeds, "texts": rise.texts}
         ends = (Cell(value.estimate, unit="%", **sizes) for value in (rise, fall))
         rows.append(Row(corpus.name, (Cell(text=f"{peak} of {steps[-1]}"), *ends)))
     panel = Panel(
@@ -364,7 +365,7 @@ def find_between_seeds(workspace: Workspace) -> Finding:
         chance = max(seen.random, seen.shuffle.value) if seen.shuffle.n else seen.random
         pairs = _all_pairs(Recordings(workspace.study(study_of(corpus.data, workspace.budget))))
         above[corpus.data] = _over_pairs(pairs, chance)
-        sizes = {"seeds": study.seeds, "texts": study.texts}
+        sizes: Sizes = {"seeds": study.seeds, "texts": study.texts}
         shown = (shifted(above[corpus.data].estimate, chance), seen.shuffle, above[corpus.data].estimate)
         rows.append(Row(corpus.name, tuple(Cell(each, unit="%", **sizes) for each in shown)))
     values = [

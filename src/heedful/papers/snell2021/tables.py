@@ -5,7 +5,7 @@ Every table but that of the data has each corpus twice, under the two convention
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +21,18 @@ from heedful.execution.pool import OnEvent
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
-from heedful.papers.findings import Cell, CellUnit, Finding, ResultTable, Row, Value, exactly, nested_value, seed_value
+from heedful.papers.findings import (
+    Cell,
+    CellUnit,
+    Finding,
+    ResultTable,
+    Row,
+    Sizes,
+    Value,
+    exactly,
+    nested_value,
+    seed_value,
+)
 from heedful.papers.published import published_table
 from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
 from heedful.storage.atomic_files import without_nan
@@ -141,8 +152,9 @@ def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], conve
     if not column.startswith("xi("):
         return Cell(row.estimate, shown, unit, form.digits, seeds=study.seeds, texts=study.texts)
     xi = Estimate(row.xi_bleu, np.nan, np.nan, len(row.per_seed)) if form.bleu and row.xi_bleu is not None else row.xi
-    stars = {"starred": not row.xi_reached, "published_starred": star and shown is not None}
-    return Cell(xi, shown, unit, form.digits, **stars, seeds=study.seeds, texts=study.texts)
+    printed_star = star and shown is not None
+    cell = Cell(xi, shown, unit, form.digits, starred=not row.xi_reached, published_starred=printed_star)
+    return replace(cell, seeds=study.seeds, texts=study.texts)
 
 
 def nearer_convention(table: ResultTable) -> tuple[str, ...]:
@@ -352,7 +364,7 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
             a, b = (study.agreement(column, convention) for column in (left, right))
             gap = _difference(recordings, a.name, b.name, convention, f"{right} - {left}, {convention}, {corpus.data}")
             shown = printed if convention == "cross" else [None, None]
-            sizes = {"seeds": gap.seeds, "texts": gap.texts}
+            sizes: Sizes = {"seeds": gap.seeds, "texts": gap.texts}
             cells = [Cell(row.estimate, value, "%", **sizes) for row, value in zip((a, b), shown, strict=True)]
             rows.append(Row(_name(corpus, convention), (*cells, Cell(gap.estimate, None, "%", **sizes)), corpus.name))
             values.append(gap)

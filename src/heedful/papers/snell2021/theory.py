@@ -28,6 +28,7 @@ from heedful.papers.findings import (
     Panel,
     ResultTable,
     Row,
+    Sizes,
     Value,
     curve,
     exactly,
@@ -197,7 +198,7 @@ def find_optimal(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
     estimates = {key: bootstrap_mean(rows.mean(axis=0), groups=text) for key, rows in by_seed.items()}
     above = nested_value("A(alpha_opt,beta) above controls", _above_controls(by_seed, answers[0]["random"], text))
     gap = max(a["gap"] for a in answers)
-    sizes = {"seeds": len(answers), "texts": len(np.unique(text))}
+    sizes: Sizes = {"seeds": len(answers), "texts": len(np.unique(text))}
     bleu = seed_value("BLEU", [a["bleu"] for a in answers], sizes["texts"], (0.0, 100.0))
     cells = (
         Cell(estimates["agreement"], 53.0, "%", **sizes),
@@ -247,7 +248,9 @@ def find_optimal(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
     )
 
 
-def _above_controls(by_seed: Mapping[str, Matrix], random: float, text: NDArray[np.int64]) -> Matrix:
+def _above_controls(
+    by_seed: Mapping[str, NDArray[np.float64]], random: float, text: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Agreement less the largest of its controls in each seed, as means over the words of a text: (seeds, texts)."""
     rows = []
     for seed, agreed in enumerate(by_seed["agreement"]):

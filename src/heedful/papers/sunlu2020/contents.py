@@ -42,7 +42,7 @@ EXPERIMENTS = (
     ),
     _experiment("table2", "Table 2: accuracy at each λ", tables.find_accuracies, SunLuBudget.table2),
     _scatter("figure2", "Figure 2: polarity and attention scores at λ = 10", figures.figure2_cases),
-    _scatter("figure3", "Figure 3: a large λ, and three labels", figures.figure3_cases),
+    _scatter("figure3", "Figure 3: a large λ, and three labels", figures.figure3_cases, figures.find_figure3),
     _scatter("figure4", "Figure 4: additive attention", figures.figure4_cases),
     _experiment("figure5", "Figure 5: average weights", figures.find_figure5, figures.figure5_jobs),
     _experiment("weights", "Average weights on every corpus, as n·α", figures.find_weights, figures.weight_jobs),

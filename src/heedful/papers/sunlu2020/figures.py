@@ -12,10 +12,25 @@ from typing import Any
 import numpy as np
 
 from heedful.metrics.statistics import benjamini_hochberg, mean_over_seeds
-from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, Points, ResultTable, Row, Value, extremes
+from heedful.papers.findings import (
+    Cell,
+    Figure,
+    Finding,
+    Line,
+    Panel,
+    Points,
+    ResultTable,
+    Row,
+    Sizes,
+    Value,
+    nested_value,
+    seed_value,
+)
 from heedful.papers.sunlu2020.config import LARGE, MODERATE, SunLuBudget
 from heedful.papers.sunlu2020.models import TrainingJob
-from heedful.papers.sunlu2020.tables import Answers, lowest_class, over_seeds, p_over_seeds, paired, per_seed
+from heedful.papers.sunlu2020.tables import Answers, lowest_class, over_seeds, p_over_seeds, per_seed
+
+DELTA = (-1.0, 1.0)  # the range of Cliff's δ
 
 COLUMNS = {
     "polarity": "polarity",
@@ -27,9 +42,9 @@ COLUMNS = {
 }
 NOTE = (
     "Polarity is towards a class's own label. δ is Cliff's, of a class over the neutral tokens; d the difference of "
-    "their means in pooled standard deviations. Means over seeds with 95 % intervals; p is Student's over seeds, of δ "
-    "attention, adjusted for the number of lines (Benjamini & Hochberg). Most neutral tokens are rare while the others "
-    "occur more than five times, so δ is also taken over the neutral tokens that do so too (frequent)."
+    "their means in pooled standard deviations. Means over seeds with 95 % intervals; p is of δ attention, by flipping "
+    "the signs of seeds, adjusted for the number of lines (Benjamini & Hochberg). Most neutral tokens are rare while "
+    "the others occur more than five times, so δ is also taken over the neutral tokens that do so too (frequent)."
 )
 
 
@@ -52,11 +67,37 @@ def figure2_cases(budget: SunLuBudget) -> list[Case]:
 
 
 def figure3_cases(budget: SunLuBudget) -> list[Case]:
-    """Figure 3: DP at λ = 100 on SST, and with three labels at λ = 10."""
-    return [
-        Case("λ = 100", tuple(budget.jobs(budget.first.data, "DP", LARGE))),
-        Case("three labels", tuple(budget.jobs(budget.three, "DP", MODERATE)), ("score",)),
-    ]
+    """Figure 3: DP at λ = 100 on the corpora with two labels (the paper's: on SST), and with three labels at λ = 10."""
+    return [*large_cases(budget), Case("three labels", tuple(budget.jobs(budget.three, "DP", MODERATE)), ("score",))]
+
+
+def large_cases(budget: SunLuBudget) -> list[Case]:
+    """DP at λ = 100 on the corpora with two labels."""
+    names = {plan.data: plan.name for plan in budget.plans}
+    jobs = {data: tuple(budget.jobs(data, "DP", LARGE)) for data in budget.binary}
+    return [Case(f"λ = 100, {names[data]}", each) for data, each in jobs.items() if each]
+
+
+def find_figure3(budget: SunLuBudget, answers: Answers) -> Finding:
+    """Figure 3; and at λ = 100 the attention scores of both kinds of tokens, told apart by the sign of VᵀW.
+
+    The class *with* VᵀW is that of the positive tokens where VᵀW > 0, else that of the negative ones.
+    """
+    title = "Figure 3: a large λ, and three labels"
+    finding = find_cases(budget, answers, "figure3", title, figure3_cases)
+    values = []
+    for case in large_cases(budget):
+        for side, on_top in (("with", "positive"), ("against", "negative")):
+            below = {"positive": "negative", "negative": "positive"}[on_top]
+            tokens = [answers[job]["classes"][on_top if answers[job]["dot"] > 0 else below] for job in case.jobs]
+            score, delta = ([_number(each[key]) for each in tokens] for key in ("score", "score_delta"))
+            values.append(seed_value(f"attention score {side} VᵀW, {case.name}", score))
+            values.append(seed_value(f"attention δ {side} VᵀW, {case.name}", delta, within=DELTA))
+    return replace(finding, values=(*finding.values, *values))
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
 
 
 def figure4_cases(budget: SunLuBudget) -> list[Case]:
@@ -66,7 +107,7 @@ def figure4_cases(budget: SunLuBudget) -> list[Case]:
         Case("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
         Case(
             f"AD, V ~ N(0, {budget.narrow:g}²)",
-            tuple(budget.first.jobs(budget.recipe, "AD", MODERATE, spread=budget.narrow)),
+            tuple(replace(job, spread=budget.narrow) for job in budget.jobs(budget.first.data, "AD", MODERATE)),
         ),
     ]
 
@@ -89,13 +130,7 @@ def synthetic_cases(budget: SunLuBudget) -> list[Case]:
 def find_synthetic(budget: SunLuBudget, answers: Answers) -> Finding:
     """Generated data, two and three labels (the paper's supplement has two)."""
     title = "Generated data: polarity and attention scores"
-    finding = find_cases(budget, answers, "synthetic", title, synthetic_cases)
-    moderate = [value for value in finding.values if value.name.endswith("labels, λ = 10")]
-    chosen = [
-        extremes(f"{kind}, λ = 10", [value for value in moderate if value.name.startswith(kind)])[0]
-        for kind in ("polarity δ", "attention δ")
-    ]
-    return replace(finding, values=(*finding.values, *chosen))
+    return find_cases(budget, answers, "synthetic", title, synthetic_cases)
 
 
 def regulariser_cases(budget: SunLuBudget) -> list[Case]:
@@ -110,12 +145,12 @@ def find_regulariser(budget: SunLuBudget, answers: Answers) -> Finding:
     """The V·W regulariser at λ = 100, at several coefficients."""
     finding = find_cases(budget, answers, "regulariser", "The V·W regulariser at λ = 100", regulariser_cases)
     without, *_, strongest = regulariser_cases(budget)
-    attention = [lowest_class(answers, case.jobs, "score_delta") for case in (strongest, without)]
-    accuracy = [per_seed(answers, case.jobs, "test") for case in (strongest, without)]
+    attention = [np.array(lowest_class(answers, case.jobs, "score_delta")) for case in (strongest, without)]
+    right = [np.array([answers[job]["hits"] for job in case.jobs], dtype=np.float64) for case in (strongest, without)]
     values = (
-        Value("attention δ, strongest", mean_over_seeds(attention[0])),
-        Value("attention δ, strongest less none", paired(*attention)),
-        Value("accuracy, strongest less none", paired(*accuracy)),
+        seed_value("attention δ, strongest", attention[0].tolist(), within=DELTA),
+        seed_value("attention δ, strongest less none", (attention[0] - attention[1]).tolist(), within=(-2.0, 2.0)),
+        nested_value("accuracy, strongest less none", right[0] - right[1]),
     )
     return replace(finding, values=(*finding.values, *values))
 
@@ -126,14 +161,14 @@ def find_cases(budget: SunLuBudget, answers: Answers, name: str, title: str, cas
     values: dict[str, list[Value]] = {"polarity δ": [], "attention δ": [], "accuracy": []}
     for case in cases:
         for kind, key in (("polarity δ", "polarity_delta"), ("attention δ", "score_delta")):
-            lowest = mean_over_seeds(lowest_class(answers, case.jobs, key))
-            values[kind].append(Value(f"{kind}, {case.name}", lowest))
-        values["accuracy"].append(Value(f"accuracy, {case.name}", over_seeds(answers, case.jobs, "test")))
-    worst = tuple(extremes(kind, values[kind])[0] for kind in ("polarity δ", "attention δ"))
+            lowest = lowest_class(answers, case.jobs, key)
+            values[kind].append(seed_value(f"{kind}, {case.name}", lowest, within=DELTA))
+        right = np.array([answers[job]["hits"] for job in case.jobs], dtype=np.float64)
+        values["accuracy"].append(nested_value(f"accuracy, {case.name}", right, (0.0, 1.0)))
     tables = (_effects(f"{title}: effects", cases, answers), _models(cases, answers))
     caption = f"Seed {cases[0].jobs[0].seed}; at most 300 tokens of each class, drawn at random."
     figure = Figure(name, title, _scatter(cases, answers), caption)
-    return Finding(tables, (figure,), (*(v for each in values.values() for v in each), *worst), (NOTE,))
+    return Finding(tables, (figure,), tuple(v for each in values.values() for v in each), (NOTE,))
 
 
 def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable:
@@ -157,18 +192,20 @@ def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable
 
 
 def _cell(answers: Answers, case: Case, key: str, *path: str) -> Cell:
-    return Cell(over_seeds(answers, case.jobs, *path, key), digits=3 if key == "score" else 2)
+    estimate = over_seeds(answers, case.jobs, *path, key, within=DELTA if "delta" in key else None)
+    return Cell(estimate, digits=3 if key == "score" else 2, seeds=len(case.jobs))
 
 
 def _models(cases: Sequence[Case], answers: Answers) -> ResultTable:
     rows = []
     for case in cases:
         dots = np.abs(per_seed(answers, case.jobs, "dot"))
+        sizes: Sizes = {"seeds": len(case.jobs), "texts": len(answers[case.jobs[0]]["hits"])}
         cells = (
             Cell(text=str(len(case.jobs))),
-            Cell(over_seeds(answers, case.jobs, "test"), unit="%"),
-            Cell(text="") if np.isnan(dots).all() else Cell(mean_over_seeds(dots), digits=2),
-            Cell(over_seeds(answers, case.jobs, "best")),
+            Cell(over_seeds(answers, case.jobs, "test", within=(0.0, 1.0)), unit="%", **sizes),
+            Cell(text="") if np.isnan(dots).all() else Cell(mean_over_seeds(dots), digits=2, seeds=len(case.jobs)),
+            Cell(over_seeds(answers, case.jobs, "best"), seeds=len(case.jobs)),
         )
         rows.append(Row(case.name, cells))
     return ResultTable("The models", ("seeds", "test accuracy", "∣VᵀW∣", "best epoch"), tuple(rows))
@@ -233,8 +270,9 @@ def find_figure5(budget: SunLuBudget, answers: Answers) -> Finding:
         )
         for kind, heading in KINDS.items()
     )
+    texts = len(answers[jobs[0]]["hits"])
     values = tuple(
-        Value(f"{heading} over neutral, δ", mean_over_seeds(lowest_class(answers, jobs, f"{kind}_delta")))
+        seed_value(f"{heading} over neutral, δ", lowest_class(answers, jobs, f"{kind}_delta"), texts, DELTA)
         for kind, heading in KINDS.items()
     )
     caption = "Distributions over tokens that occur in test texts, seed 0."
@@ -245,17 +283,18 @@ def find_weights(budget: SunLuBudget, answers: Answers) -> Finding:
     """Average weights of each class over the neutral tokens, on every corpus and at every λ that DP is trained with."""
     rows, values = [], []
     for corpus, scale, jobs in _weight_cases(budget):
+        texts = len(answers[jobs[0]]["hits"])
         for name in answers[jobs[0]]["classes"]:
-            deltas = [over_seeds(answers, jobs, "classes", name, f"{kind}_delta") for kind in KINDS]
-            rows.append(Row(f"λ = {scale:g}, {name}", tuple(Cell(e, digits=2) for e in deltas), corpus))
+            deltas = [over_seeds(answers, jobs, "classes", name, f"{kind}_delta", within=DELTA) for kind in KINDS]
+            cells = tuple(Cell(e, digits=2, seeds=len(jobs), texts=texts) for e in deltas)
+            rows.append(Row(f"λ = {scale:g}, {name}", cells, corpus))
         if scale == MODERATE:
-            lowest = mean_over_seeds(lowest_class(answers, jobs, "relative_delta"))
-            values.append(Value(f"n·α over neutral, δ, {corpus}", lowest))
+            lowest = lowest_class(answers, jobs, "relative_delta")
+            values.append(seed_value(f"n·α over neutral, δ, {corpus}", lowest, texts, DELTA))
     columns = tuple(f"{heading} over neutral, δ" for heading in KINDS.values())
-    worst = extremes("n·α over neutral, δ", values)[0]
     table = ResultTable("Average weights of each class over the neutral tokens", columns, tuple(rows))
     note = "Tokens that occur in test texts; Cliff's δ, means over seeds. Values are of the lower class, at λ = 10."
-    return Finding((table,), values=(*values, worst), notes=(note,))
+    return Finding((table,), values=tuple(values), notes=(note,))
 
 
 def weight_jobs(budget: SunLuBudget) -> list[TrainingJob]:
@@ -277,7 +316,8 @@ def _five(answers: Answers, jobs: Sequence[TrainingJob], name: str, kind: str) -
     table = [answers[job]["weights"][name][kind] for job in jobs]
     if not all(table):
         return (Cell(),) * len(NUMBERS)
-    return tuple(Cell(mean_over_seeds(column), digits=3) for column in np.transpose(table))
+    texts = len(answers[jobs[0]]["hits"])
+    return tuple(Cell(mean_over_seeds(c), digits=3, seeds=len(jobs), texts=texts) for c in np.transpose(table))
 
 
 def _distribution(name: str, values: Sequence[Any]) -> Line:

@@ -24,7 +24,7 @@ from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.models.attention import DotScorer
 from heedful.models.classifier import AttentionClassifier, nll
 from heedful.papers.experiment import Answer, Unit
-from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly
+from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, exactly, seed_value
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, read_texts
 from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, train_epochs
 from heedful.storage.serialization import content, from_mapping
@@ -53,7 +53,7 @@ BUDGETS = {
     "smoke": FlowBudget(
         "polarity", 2, (0, 4, 12), (10.0,), Sample(120, 20, 20), Recipe(epochs=2, batch_size=20, width=8)
     ),
-    "quick": FlowBudget("sst", 5, _STEPS, recipe=Recipe(epochs=20)),
+    "quick": FlowBudget("sst", 10, _STEPS, recipe=Recipe(epochs=20)),
     "paper": FlowBudget("sst", 5, (*_STEPS, 2000, 2800), (1.0, 10.0, 100.0, 10_000.0)),
 }
 
@@ -163,11 +163,15 @@ def find_terms(budget: str, runs: Mapping[float, Sequence[Answer]]) -> Finding:
         figures.append(_figure(scale, each[0]["steps"], seen))
         for at, step in ((1, each[0]["steps"][1]), (-1, each[0]["steps"][-1])):
             for side in SIDES:
-                cells = tuple(Cell(seen[name][side][at], digits=DIGITS[name]) for name in TERMS)
+                cells = tuple(Cell(seen[name][side][at], digits=DIGITS[name], seeds=len(each)) for name in TERMS)
                 rows.append(Row(f"step {step}, {side}", cells, f"λ = {scale:g}"))
         for name in TERMS:
             for side in SIDES:
                 values.append(Value(f"{name}, {side}, λ = {scale:g}, last", seen[name][side][-1]))
+        for name in ("E", "F"):
+            for side in SIDES[:2]:
+                lowest = [float(curve[1:].min()) for curve in _curves(each, name, side)]  # after the first step
+                values.append(seed_value(f"{name} along training, {side}, λ = {scale:g}", lowest))
         for k, name in enumerate(("polarity", "attention")):
             foretold = mean_over_seeds([np.mean([pair[k] for pair in run["foretold"]]) for run in each])
             values.append(Value(f"foretold, {name}, λ = {scale:g}", foretold))
@@ -183,7 +187,12 @@ def find_terms(budget: str, runs: Mapping[float, Sequence[Answer]]) -> Finding:
 
 
 def _over(runs: Sequence[Answer], name: str, side: str) -> list[Estimate]:
-    """One term, or score, of one side at every step, times the number of texts where it is a term; over seeds."""
+    """One term, or score, of one side at every step, over seeds."""
+    return [mean_over_seeds(column) for column in np.transpose(_curves(runs, name, side))]
+
+
+def _curves(runs: Sequence[Answer], name: str, side: str) -> list[NDArray[np.float64]]:
+    """One term, or score, of one side at every step of each run, times the number of texts where it is a term."""
     curves = []
     for run in runs:
         up = run["dot"][-1] > 0
@@ -194,7 +203,7 @@ def _over(runs: Sequence[Answer], name: str, side: str) -> list[Estimate]:
         }[side]
         sign = own if name in ("A", "B", "C", "polarity") else 1
         curves.append(np.array(run[name][group]) * sign * (run["texts"] if name in TERMS else 1))
-    return [mean_over_seeds(column) for column in np.transpose(curves)]
+    return curves
 
 
 def _figure(scale: float, steps: Sequence[int], seen: Mapping[str, Mapping[str, Sequence[Estimate]]]) -> Figure:

@@ -82,7 +82,8 @@ class TrainingJob:
 def train_and_score(*, device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
     """A unit: train one model; what is returned is of the epoch with the best dev accuracy, the first of equals.
 
-    `epochs` trained, the `best` one, `dev` and `test` accuracy, `dot` (VᵀW; None for AD), and what `summarise` returns.
+    `epochs` trained, the `best` one, `dev` and `test` accuracy, `hits` (1 for each test text whose label is predicted,
+    shortest first), `dot` (VᵀW; None for AD), and what `summarise` returns.
     """
     job = from_mapping(TrainingJob, settings)
     texts = read_texts(job.data, job.sample)
@@ -102,7 +103,9 @@ def train_and_score(*, device: torch.device, report: OnEvent, **settings: Any) -
     train_epochs(model, texts, job, at_epoch)
     model.load_state_dict(weights)
     model.eval()
-    return best | {"test": accuracy(model, texts.test), "dot": _dot(model)} | summarise(model, texts)
+    right = hits(model, texts.test)
+    scored = {"test": float(np.mean(right)), "hits": right, "dot": _dot(model)}
+    return best | scored | summarise(model, texts)
 
 
 def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
@@ -159,11 +162,18 @@ def train_epochs(
     train(model, batches, config, at_evaluation)
 
 
-@torch.no_grad()
 def accuracy(model: AttentionClassifier, split: EncodedSplit) -> float:
     """Share of texts whose label is predicted."""
-    batches = evaluation_batches(split, max_tokens=65536, device=model.output.weight.device)
-    return sum(int((predict(model(b.tokens, b.mask).logits) == b.labels).sum()) for b in batches) / len(split)
+    return float(np.mean(hits(model, split)))
+
+
+@torch.no_grad()
+def hits(model: AttentionClassifier, split: EncodedSplit) -> list[int]:
+    """1 for each text whose label is predicted, else 0; texts in the order of their length."""
+    right: list[int] = []
+    for batch in evaluation_batches(split, max_tokens=65536, device=model.output.weight.device):
+        right += (predict(model(batch.tokens, batch.mask).logits) == batch.labels).int().tolist()
+    return right
 
 
 def _dot(model: AttentionClassifier) -> float | None:
