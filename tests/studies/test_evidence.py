@@ -8,7 +8,7 @@ from heedful.data.corpus import Corpus, Split
 from heedful.data.vocabulary import BOS, EOS
 from heedful.metrics.agreement import agreement, first_maximum, shuffled_agreement
 from heedful.studies.analysis import Recordings
-from heedful.studies.evidence import is_punctuation, position_kinds, top_positions
+from heedful.studies.evidence import is_punctuation, position_kinds, top_positions, twin_accuracies
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.study import run_study
@@ -115,9 +115,17 @@ def test_the_gate_and_three_labels(tmp_path, telling):
     right, wrong = (trace.quantity(name, 40) for name in ("beta_logit", "beta_wrong_logit"))
     assert right.lengths.tolist() == wrong.lengths.tolist()
     assert not np.allclose(right.values, wrong.values)
+    twins = twin_accuracies(Recordings(RunDirectory(tmp_path / "run")))
+    assert {twin: seen.low > gate.baseline for twin, seen in twins.items()} == dict.fromkeys(twins, telling)
+    best = [model.best_accuracy for model in result.models if model.kind == "proxy"]
+    assert twins["proxy"].value == pytest.approx(np.mean(best))
     if telling:
         assert result.verdict.questions[0].answer == "yes"
         assert result.agreement("A(alpha,beta)").evidence.wrong.value < 0.5
     else:
         assert gate.preflight == "uninformative"
         assert {question.answer for question in result.verdict.questions} == {"not asked"}
+
+
+def test_a_proxy_of_translations_need_not_guess_the_next_word(smoke_translation_run):
+    assert twin_accuracies(Recordings(RunDirectory(smoke_translation_run))) == {}

@@ -219,10 +219,14 @@ def measure_gate(recordings: Recordings) -> Gate:
 def twin_accuracies(recordings: Recordings) -> dict[Twin, Estimate]:
     """Accuracy of the uniform twins and of the bag-of-words proxies, at their steps of lowest loss.
 
-    A model that knows no more than the baseline can agree with another only in what both learned by heart.
+    A model that knows no more than the baseline can agree with another only in what both learned by heart. None of
+    translations: a bag of words rarely guesses the next word, however well it knows which words go together, and there
+    the control of another output word of the same sentence catches what was learned by heart.
     """
-    n, kinds = len(recordings.example), get_args(Twin)
     accuracies: dict[Twin, Estimate] = {}
+    if recordings.translating:
+        return accuracies
+    n, kinds = len(recordings.example), get_args(Twin)
     for kind in kinds:
         right = [_best_line(recordings, seed, kind)["accuracy"] for seed in recordings.seeds]
         errors = [math.sqrt(share * (1 - share) / n) for share in right]
