@@ -206,6 +206,9 @@ def _right(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
         "models": len(models),
         "audits": len(rows),
         "questions": [_share(sum(_is_right(row, q) for row in rows), len(rows)) for q in range(len(QUESTIONS))],
+        "unclear": [
+            sum(not _is_right(row, q) and row["answers"][q] == "unclear" for row in rows) for q in range(len(QUESTIONS))
+        ],
         "decided": [sum("|" not in row["right"][q] for row in rows) for q in range(len(QUESTIONS))],
         "grades": _share(*_counted([row["grade"] == row["right grade"] for row in rows if row["right grade"]])),
         "by model": {
@@ -274,11 +277,17 @@ def _zoo_rows(measured: dict[str, Any]) -> Iterator[str]:
     counts = measured["zoo"]
     grades = counts["grades"]
     yield "### Models with known answers\n"
-    yield f"{counts['models']} models, {counts['audits']} audits of up to {measured['texts']} texts.\n"
-    yield "| question | right answers | 95 % interval | audits in which one answer alone is right |\n|---|--:|--:|--:|"
-    for question, share, decided in zip(QUESTIONS, counts["questions"], counts["decided"], strict=True):
-        yield f"| {question} | {_count(share)} | {_ends(share)} | {decided} |"
-    yield f"| grade | {_count(grades)} | {_ends(grades)} | {grades['total']} |\n"
+    yield (
+        f"{counts['models']} models, {counts['audits']} audits of up to {measured['texts']} texts. *Unclear instead*: "
+        "a yes or no was right, and the answer was left open; any other answer that is not right is the opposite one. "
+        "*Decided*: audits in which one answer alone is right. The interval of the third question was revised after a "
+        "first run over the same models and texts had left more of its answers unclear.\n"
+    )
+    yield "| question | right answers | 95 % interval | unclear instead | decided |\n|---|--:|--:|--:|--:|"
+    columns = (counts[name] for name in ("questions", "unclear", "decided"))
+    for question, share, unclear, decided in zip(QUESTIONS, *columns, strict=True):
+        yield f"| {question} | {_count(share)} | {_ends(share)} | {unclear} | {decided} |"
+    yield f"| grade | {_count(grades)} | {_ends(grades)} | – | {grades['total']} |\n"
     yield "| model | audits all right | grade | answers in the first audit |\n|---|--:|---|---|"
     for name, of in counts["by model"].items():
         marked = "" if of["marked"] is None else f" (attention marks the planted word in {of['marked']:.0%})"

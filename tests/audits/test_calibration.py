@@ -34,8 +34,8 @@ def test_the_page_counts_what_was_measured():
         "power": audits._power(power),
     }
     text = audits.rows(measured)
-    assert f"| {QUESTIONS[0]} | 3 of 3 | 29.2%–100.0% | 3 |" in text
-    assert f"| {QUESTIONS[5]} | 0 of 3 | 0.0%–70.8% | 3 |" in text
+    assert f"| {QUESTIONS[0]} | 3 of 3 | 29.2%–100.0% | 0 | 3 |" in text
+    assert f"| {QUESTIONS[5]} | 0 of 3 | 0.0%–70.8% | 0 | 3 |" in text
     assert "| any grade but *do not show* | 1 of 1 |" in text
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 |") == sum(map(len, audits.POWER.values()))
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 | 10 / 0 |") == len(audits.POWER["agrees"])
