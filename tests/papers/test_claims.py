@@ -54,6 +54,13 @@ def test_too_few_texts_are_said():
     )
 
 
+def test_the_weakest_case_is_shown_even_where_none_can_be_tested():
+    values = [agreement("alpha,beta", "imdb", texts=60), agreement("alpha,beta", "sst", shift=-0.2, texts=60)]
+    entry = judged(result("table5", *values))["S1"]
+    assert entry.weakest.case.name == "sst"
+    assert entry.weakest.margin == pytest.approx(sum(SEEDS) / 10 - 0.2 - 0.05)
+
+
 def test_what_was_not_measured_is_named():
     entry = judged(result("figure3", Value("share learned, copy-vocab", Estimate(1.0, 0.84, 1.0, 20))))["S6"]
     assert entry.verdict == "not run"

@@ -157,8 +157,8 @@ class LedgerEntry:
         if not self.judgement.cases:
             return None
         if self.verdict in ("fails", "holds in part"):
-            return min(self.judgement.cases, key=lambda each: each.wrong)
-        return max(self.judgement.cases, key=lambda each: each.right)
+            return min(self.judgement.cases, key=lambda each: (each.wrong, each.margin))
+        return max(self.judgement.cases, key=lambda each: (each.right, -each.margin))
 
     @property
     def seeds(self) -> int | None:

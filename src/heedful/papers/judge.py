@@ -94,6 +94,12 @@ class CaseJudgement:
     smallest: float
     reason: str = ""
 
+    @property
+    def margin(self) -> float:
+        """How far the value lies on the right side of its threshold; below 0 on the wrong side."""
+        value = self.case.estimate.value
+        return min(value - self.threshold.lower, self.threshold.upper - value)
+
 
 @dataclass(frozen=True)
 class Judgement:

@@ -231,7 +231,7 @@ def _measured_cases(entry: "LedgerEntry", condition: "Condition") -> str:
     cases = entry.cases_of(condition)
     if not cases:
         return NONE
-    weakest = max(cases, key=lambda each: (each.right, -each.wrong))
+    weakest = max(cases, key=lambda each: (each.right, -each.margin))
     words = estimate_text(weakest.case.estimate)
     if len(cases) == 1:
         return words
