@@ -77,17 +77,31 @@ class TranslatorConfig:
     hidden: int = 256  # per direction
     layers: int = 2
     bidirectional: bool = True
-    attention: Literal["two-maps", "bilinear"] = "two-maps"
+    # affine: (W s_t + b)·h_l, and a projection of each head's context, averaged; bilinear: s_tᵀ W h_l, contexts summed.
+    attention: Literal["affine", "bilinear"] = "affine"
     heads: int = 1
     output: Literal["relu", "tanh", "linear"] = "relu"
     dropout: float = 0.5
     embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
+    cell: Literal["lstm", "gru"] = field(default="lstm", metadata=LATER)
+    shared_embedding: bool = field(default=True, metadata=LATER)  # one for source and target
 
     def __post_init__(self) -> None:
         _require_sizes(self, "translator", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, heads=MAX_DEPTH)
         _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
         scale = self.embedding_scale
         _require(0 < scale < math.inf, "translator.embedding_scale", scale, "above 0 and finite")
+        one_layer = self.layers == 1 and not self.bidirectional
+        _require(
+            self.cell == "lstm" or one_layer, "translator.cell", self.cell, "'lstm' unless layers = 1, one direction"
+        )
+        same_width = self.attention == "affine" or not self.bidirectional
+        _require(
+            self.output != "linear" or same_width,
+            "translator.output",
+            self.output,
+            "'relu' or 'tanh' with bilinear attention over two directions: c_t and s_t differ in width",
+        )
 
 
 @dataclass(frozen=True)
@@ -418,8 +432,21 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
         },
         "paper": {
             "max_length": 100,
+            # 20 epochs of Multi30k in batches of 16; the steps that the released code records, and the last.
             "train": TrainConfig(
-                steps=19_500, batch_size=16, evaluate_at=(0, 50, 100, 500, 1000, 1500, *range(3500, 19_501, 2000))
+                steps=36_260,
+                batch_size=16,
+                evaluate_at=(
+                    0,
+                    50,
+                    100,
+                    500,
+                    1000,
+                    1500,
+                    *range(2000, 20_001, 2000),
+                    *range(24_000, 36_001, 4000),
+                    36_260,
+                ),
             ),
             "proxy": _proxy(20_000, 1000),
         },
