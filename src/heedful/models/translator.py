@@ -192,8 +192,8 @@ def translator_probe(
 
         logit β_{t,l} = logit N([c_l, s_t])_{y_t},   c_l the context where every head attends to l
 
-    c_l is K·h_l where heads are summed (Eq. 21), and the mean of P^(k)(h_l) where each projects. Memory is bounded by `max_logits`, the logits held at once,
-    whatever B·T·L·V is.
+    c_l is K·h_l where heads are summed (Eq. 21), and the mean of P^(k)(h_l) where each projects. Memory is bounded by
+    `max_logits`, the logits held at once, whatever B·T·L·V is.
     """
     B, L, _ = hidden.shape
     T = states.shape[1]

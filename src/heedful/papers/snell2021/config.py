@@ -156,7 +156,10 @@ COPYING_BUDGETS = {
 
 @dataclass(frozen=True)
 class KeywordBudget:
-    """Sizes of the keyword experiment; `early` is the step at which Hypothesis 2 is tested."""
+    """Sizes of the keyword experiment; `early` is the step at which Hypothesis 2 is tested.
+
+    model: with an LSTM in one direction, which decides; a BiLSTM of the same sizes is trained beside it.
+    """
 
     seeds: int
     steps: int
@@ -164,7 +167,7 @@ class KeywordBudget:
     every: int = 2
     batch_size: int = 32
     held_out: int = 200
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(encoder="lstm"))
 
     @property
     def evaluate_at(self) -> tuple[int, ...]:
@@ -174,7 +177,7 @@ class KeywordBudget:
 
 
 KEYWORD_BUDGETS = {
-    "smoke": KeywordBudget(2, 4, 2, batch_size=4, held_out=8, model=ModelConfig(8, hidden=8, scorer_hidden=8)),
+    "smoke": KeywordBudget(2, 4, 2, batch_size=4, held_out=8, model=ModelConfig(8, "lstm", 8, scorer_hidden=8)),
     "quick": KeywordBudget(5, 120, 10),
     "paper": KeywordBudget(20, 500, 10, held_out=1000),
 }

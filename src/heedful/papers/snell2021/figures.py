@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from heedful.config import StudyConfig
+from heedful.config import EncoderName, StudyConfig
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace
@@ -201,37 +201,52 @@ def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget)
 
 
 def find_figure7(budget: str, curves: Curves) -> Finding:
-    """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention."""
-    sizes, answers = KEYWORD_BUDGETS[budget], curves["keyword"]
-    steps = answers[0]["steps"]
-    table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
-    lines = [
-        curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
-        for place, label in PLACES.items()
-    ]
-    moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
-    compared = {
-        "early": [("keyword", "next"), ("next", "mean")],
-        "late": [("last", "next"), ("next", "mean"), ("mean", "keyword")],
-    }
-    values = tuple(
-        Value(f"{when}: {above} - {below}", mean_over_seeds((table[above] - table[below])[:, moments[when]]))
-        for when, pairs in compared.items()
-        for above, below in pairs
-    )
+    """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention.
+
+    The LSTM in one direction decides; with both directions every state has read the keyword.
+    """
+    sizes = KEYWORD_BUDGETS[budget]
+    panels, values = [], []
+    for encoder, (title, prefix) in _KEYWORD_ENCODERS.items():
+        answers = curves[encoder]
+        steps = answers[0]["steps"]
+        table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
+        lines = [
+            curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
+            for place, label in PLACES.items()
+        ]
+        moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
+        values += [
+            Value(
+                f"{prefix}{when}: {above} - {below}", mean_over_seeds((table[above] - table[below])[:, moments[when]])
+            )
+            for when, pairs in _COMPARED.items()
+            for above, below in pairs
+        ]
+        panels.append(Panel(f"{title}, uniform attention", tuple(lines), x_label="training step", y_label="γ"))
     note = (
         f"Hypothesis 2 (γ at l* above γ at l* + 1 above the average) is read at step {sizes.early}, Observation 3 (γ "
-        f"at the end above γ at l* + 1 above the average, about that at l*) at step {sizes.steps}. The caption of the "
-        "paper's Figure 7 cites Eq. 22 for Hypothesis 2; it is Eq. 23."
+        f"at the end above γ at l* + 1 above the average, about that at l*) at step {sizes.steps}, and with it whether "
+        "γ at the end is above γ at l*. The LSTM in one direction decides; the BiLSTM stands beside it. The caption of "
+        "the paper's Figure 7 cites Eq. 22 for Hypothesis 2; it is Eq. 23."
     )
-    panel = Panel("keyword task, uniform attention", tuple(lines), x_label="training step", y_label="γ")
-    return Finding((), (Figure("figure7", "Figure 7: β does not stay local", (panel,)),), values, (note,))
+    return Finding((), (Figure("figure7", "Figure 7: β does not stay local", tuple(panels)),), tuple(values), (note,))
+
+
+_KEYWORD_ENCODERS: dict[EncoderName, tuple[str, str]] = {
+    "lstm": ("keyword task, LSTM", ""),
+    "bilstm": ("keyword task, BiLSTM", "bilstm, "),
+}
+_COMPARED = {
+    "early": [("keyword", "next"), ("next", "mean")],
+    "late": [("last", "next"), ("next", "mean"), ("mean", "keyword"), ("last", "keyword")],
+}
 
 
 def figure7_units(budget: str) -> dict[str, list[Unit]]:
-    """The runs of Figure 7."""
+    """The runs of Figure 7, by encoder."""
     sizes = KEYWORD_BUDGETS[budget]
-    return {"keyword": [keyword_unit(seed, sizes) for seed in range(sizes.seeds)]}
+    return {name: [keyword_unit(name, seed, sizes) for seed in range(sizes.seeds)] for name in _KEYWORD_ENCODERS}
 
 
 def _panel(title: str, curves: Curves, steps: int) -> Panel:

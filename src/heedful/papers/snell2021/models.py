@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from heedful.config import ModelConfig, StudyConfig, TrainConfig, TranslatorConfig
+from heedful.config import EncoderName, ModelConfig, StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.batching import Batch, PairBatch, collate, copying_batches, training_batches
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
@@ -165,11 +165,12 @@ def slower(first: Sequence[Answer], second: Sequence[Answer], steps: int) -> tup
     return -float(test.statistic), float(test.pvalue)  # scipy compares how often runs learn, not how long they take
 
 
-def keyword_unit(seed: int, sizes: KeywordBudget) -> Unit:
-    """One seed's training on the keyword task under uniform attention."""
-    arguments = {name: content(getattr(sizes, name)) for name in ("steps", "batch_size", "held_out", "model")}
+def keyword_unit(encoder: EncoderName, seed: int, sizes: KeywordBudget) -> Unit:
+    """One seed's training of one encoder on the keyword task under uniform attention."""
+    arguments = {name: content(getattr(sizes, name)) for name in ("steps", "batch_size", "held_out")}
+    arguments |= {"model": content(replace(sizes.model, encoder=encoder))}
     arguments |= {"seed": seed, "evaluate_at": list(sizes.evaluate_at)}
-    return Unit(f"keyword-{seed}", f"{__name__}:follow_keyword", arguments)
+    return Unit(f"keyword-{encoder}-{seed}", f"{__name__}:follow_keyword", arguments)
 
 
 def follow_keyword(
