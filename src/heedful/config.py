@@ -117,6 +117,8 @@ class TrainConfig:
     # Learning rate of the attention parameters as a multiple of the others', and whether they have weight decay.
     attention_rate: float = field(default=1.0, metadata=LATER)
     attention_decay: bool = field(default=True, metadata=LATER)
+    # Batches of texts of similar length, which is faster; else texts are drawn in random order (snell2021).
+    bucketed: bool = field(default=True, metadata=LATER)
     evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
 
     def __post_init__(self) -> None:
@@ -157,6 +159,24 @@ class ProxyConfig:
     train: TrainConfig = field(
         default_factory=lambda: TrainConfig(steps=8000, learning_rate=1.5e-4, evaluate_at=tuple(range(0, 8001, 500)))
     )
+    # Epochs to train for, in place of `train.steps`; it is evaluated after each.
+    epochs: int | None = field(default=None, metadata=LATER)
+
+    def __post_init__(self) -> None:
+        _require_sizes(self, "proxy", width=MAX_WIDTH)
+        _require(self.epochs is None or 1 <= self.epochs <= MAX_STEPS, "proxy.epochs", self.epochs, "1 or more")
+
+    def schedule(self, examples: int) -> TrainConfig:
+        """How it trains on so many examples.
+
+        >>> ProxyConfig(epochs=2).schedule(examples=65).evaluate_at
+        (0, 3, 6)
+        """
+        if self.epochs is None:
+            return self.train
+        each = -(-examples // self.train.batch_size)
+        at = tuple(range(0, self.epochs * each + 1, each))
+        return replace(self.train, steps=at[-1], evaluate_at=at)
 
 
 @dataclass(frozen=True)
@@ -180,6 +200,13 @@ class StudyConfig:
     max_train: int | None = None
     max_validation: int | None = None
     train_sample: int = 0  # training texts recorded in the trace besides the validation texts
+    # Files of word vectors (text or .npz), or `glove`. Words of `known_words` are in the vocabulary however rare they
+    # are; `embeddings` are what a classifier's embeddings start from, where they have the word.
+    known_words: str | None = field(default=None, metadata=LATER)
+    embeddings: str | None = field(default=None, metadata=LATER)
+    # One uniform, one frozen and one proxy model for all seeds, with a seed of their own (snell2021's released code);
+    # else one for each seed.
+    shared_twins: bool = field(default=False, metadata=LATER)
     model: ModelConfig = field(default_factory=ModelConfig)
     translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -198,6 +225,18 @@ class StudyConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
+        for name in ("known_words", "embeddings"):
+            value = getattr(self, name)
+            alone = value is None or self.task == "classification"
+            _require(alone, name, value, "left out of a study of translation")
+
+    def twin_seed(self, seed: int) -> int:
+        """The seed of the twins (uniform, frozen and proxy models) of a standard model's seed.
+
+        >>> StudyConfig("sst").twin_seed(1), StudyConfig("sst", shared_twins=True).twin_seed(1)
+        (1, 2)
+        """
+        return (max(self.seeds) + 1) % 2**32 if self.shared_twins else seed
 
     def reading(self) -> dict[str, Any]:
         """How the data are read."""

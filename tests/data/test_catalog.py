@@ -23,6 +23,7 @@ KNOWN = {
     "sst-fine": ((8544, 1101, 2210), (1092, 2218, 1624, 2322, 1288)),
     "imdb": ((25000, 4000, 21000), (12500, 12500)),
     "20news-sport": ((1194, 794, 0), (596, 598)),
+    "20news-sport-quoted": ((1195, 796, 0), (597, 598)),
     "20news-three": ((1735, 1155, 0), (597, 593, 545)),
     "ag-news": ((5033, 3800, 0), (2514, 2519)),
     "sms-spam": ((3500, 835, 836), (3058, 442)),
@@ -73,7 +74,7 @@ def test_rows_of_the_paper():
     assert published == {
         "IMDB": "imdb",
         "AG News": "ag-news",
-        "20 NG": "20news-sport",
+        "20 NG": "20news-sport-quoted",
         "SST": "sst",
         "Amzn": "amazon",
     }

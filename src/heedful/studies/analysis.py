@@ -44,7 +44,7 @@ from heedful.metrics.translation_quality import (
     links_from_attention,
 )
 from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
-from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
+from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory, model_of
 from heedful.tracing.store import WRONG, Trace
 
 Rows = NDArray[np.float64]  # one value per output word
@@ -59,7 +59,7 @@ class Recordings:
         config = run.config()
         self.seeds, self.translating = config.seeds, run.is_translation()
         self.trace: Callable[[ModelKind, int], Trace] = cache(
-            lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split)
+            lambda kind, seed: run.model(model_of(config, ModelSpec(kind, seed))).trace(split)
         )
         self.quantity: Callable[[ModelKind, int, str, int], Ragged] = cache(
             lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step)
