@@ -507,7 +507,7 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
         "paper": {
             "max_validation": 200,
             "translator": _COPYING,
-            "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),
+            "train": TrainConfig(steps=200, batch_size=128, evaluate_at=tuple(range(0, 201, 10))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
             "seeds": tuple(range(20)),
         },
