@@ -80,7 +80,8 @@ def g_h_x(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> lis
 
     def of_norm(states: Tensor, copies: Tensor) -> Tensor:
         (gradient,) = gradient_of(vector_norm(states, dim=-1), (copies,))
-        return vector_norm(gradient, dim=-1)
+        sizes: Tensor = vector_norm(gradient, dim=-1)
+        return sizes
 
     return _of_states(subject, passages, layer, of_norm)
 

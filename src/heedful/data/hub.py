@@ -261,7 +261,7 @@ def _yelp(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
 
 def _sides(rows_of: Rows, split: str, *languages: str) -> list[tuple[str, bytes]]:
     """The sentences of a split in each language, a line each."""
-    pairs = [pair for pair, _ in rows_of(split, "translation", "translation")]
+    pairs: list[Mapping[str, str]] = [pair for _, pair in rows_of(split, "translation", "translation")]
     for language in languages:
         if pairs and language not in pairs[0]:
             raise DataError(

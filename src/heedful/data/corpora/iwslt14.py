@@ -38,7 +38,7 @@ def _pairs(folder: Path, part: str, ending: str) -> Pairs:
 
 
 def _plain(split: ParallelSplit) -> ParallelSplit:
-    return ParallelSplit(*(tuple(map(html.unescape, side)) for side in (split.sources, split.targets)))
+    return ParallelSplit(tuple(map(html.unescape, split.sources)), tuple(map(html.unescape, split.targets)))
 
 
 _IWSLT14 = files(
