@@ -299,7 +299,8 @@ def reproduce(
 
     Finished ones are only read. results: the folder of stored results. work: the folder of trained models and of the
     page. docs: a folder for the paper's Markdown page and its figures. settings: `jobs`, models trained at the same
-    time; `device`; `again=True`, measure again with the models that are already trained.
+    time; `device`; `again=True`, measure again with the models that are already trained; `data`, names of corpora whose
+    studies alone are trained, without any result.
 
     >>> reproduce("snell2021", "figure4", budget="smoke")      # doctest: +SKIP
     """

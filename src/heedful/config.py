@@ -77,17 +77,31 @@ class TranslatorConfig:
     hidden: int = 256  # per direction
     layers: int = 2
     bidirectional: bool = True
-    attention: Literal["two-maps", "bilinear"] = "two-maps"
+    # affine: (W s_t + b)·h_l, and a projection of each head's context, averaged; bilinear: s_tᵀ W h_l, contexts summed.
+    attention: Literal["affine", "bilinear"] = "affine"
     heads: int = 1
     output: Literal["relu", "tanh", "linear"] = "relu"
     dropout: float = 0.5
     embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
+    cell: Literal["lstm", "gru"] = field(default="lstm", metadata=LATER)
+    shared_embedding: bool = field(default=True, metadata=LATER)  # one for source and target
 
     def __post_init__(self) -> None:
         _require_sizes(self, "translator", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, heads=MAX_DEPTH)
         _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
         scale = self.embedding_scale
         _require(0 < scale < math.inf, "translator.embedding_scale", scale, "above 0 and finite")
+        one_layer = self.layers == 1 and not self.bidirectional
+        _require(
+            self.cell == "lstm" or one_layer, "translator.cell", self.cell, "'lstm' unless layers = 1, one direction"
+        )
+        same_width = self.attention == "affine" or not self.bidirectional
+        _require(
+            self.output != "linear" or same_width,
+            "translator.output",
+            self.output,
+            "'relu' or 'tanh' with bilinear attention over two directions: c_t and s_t differ in width",
+        )
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,8 @@ class TrainConfig:
     # Learning rate of the attention parameters as a multiple of the others', and whether they have weight decay.
     attention_rate: float = field(default=1.0, metadata=LATER)
     attention_decay: bool = field(default=True, metadata=LATER)
+    # Batches of texts of similar length, which is faster; else texts are drawn in random order (snell2021).
+    bucketed: bool = field(default=True, metadata=LATER)
     evaluate_at: tuple[int, ...] = (0, 10, 50, 100, 150, 200, *range(250, 4001, 250))  # snell2021 A.8
 
     def __post_init__(self) -> None:
@@ -143,6 +159,24 @@ class ProxyConfig:
     train: TrainConfig = field(
         default_factory=lambda: TrainConfig(steps=8000, learning_rate=1.5e-4, evaluate_at=tuple(range(0, 8001, 500)))
     )
+    # Epochs to train for, in place of `train.steps`; it is evaluated after each.
+    epochs: int | None = field(default=None, metadata=LATER)
+
+    def __post_init__(self) -> None:
+        _require_sizes(self, "proxy", width=MAX_WIDTH)
+        _require(self.epochs is None or 1 <= self.epochs <= MAX_STEPS, "proxy.epochs", self.epochs, "1 or more")
+
+    def schedule(self, examples: int) -> TrainConfig:
+        """How it trains on so many examples.
+
+        >>> ProxyConfig(epochs=2).schedule(examples=65).evaluate_at
+        (0, 3, 6)
+        """
+        if self.epochs is None:
+            return self.train
+        each = -(-examples // self.train.batch_size)
+        at = tuple(range(0, self.epochs * each + 1, each))
+        return replace(self.train, steps=at[-1], evaluate_at=at)
 
 
 @dataclass(frozen=True)
@@ -166,6 +200,13 @@ class StudyConfig:
     max_train: int | None = None
     max_validation: int | None = None
     train_sample: int = 0  # training texts recorded in the trace besides the validation texts
+    # Files of word vectors (text or .npz), or `glove`. Words of `known_words` are in the vocabulary however rare they
+    # are; `embeddings` are what a classifier's embeddings start from, where they have the word.
+    known_words: str | None = field(default=None, metadata=LATER)
+    embeddings: str | None = field(default=None, metadata=LATER)
+    # One uniform, one frozen and one proxy model for all seeds, with a seed of their own (snell2021's released code);
+    # else one for each seed.
+    shared_twins: bool = field(default=False, metadata=LATER)
     model: ModelConfig = field(default_factory=ModelConfig)
     translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -184,6 +225,18 @@ class StudyConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
+        for name in ("known_words", "embeddings"):
+            value = getattr(self, name)
+            alone = value is None or self.task == "classification"
+            _require(alone, name, value, "left out of a study of translation")
+
+    def twin_seed(self, seed: int) -> int:
+        """The seed of the twins (uniform, frozen and proxy models) of a standard model's seed.
+
+        >>> StudyConfig("sst").twin_seed(1), StudyConfig("sst", shared_twins=True).twin_seed(1)
+        (1, 2)
+        """
+        return (max(self.seeds) + 1) % 2**32 if self.shared_twins else seed
 
     def reading(self) -> dict[str, Any]:
         """How the data are read."""
@@ -418,8 +471,21 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
         },
         "paper": {
             "max_length": 100,
+            # 20 epochs of Multi30k in batches of 16; the steps that the released code records, and the last.
             "train": TrainConfig(
-                steps=19_500, batch_size=16, evaluate_at=(0, 50, 100, 500, 1000, 1500, *range(3500, 19_501, 2000))
+                steps=36_260,
+                batch_size=16,
+                evaluate_at=(
+                    0,
+                    50,
+                    100,
+                    500,
+                    1000,
+                    1500,
+                    *range(2000, 20_001, 2000),
+                    *range(24_000, 36_001, 4000),
+                    36_260,
+                ),
             ),
             "proxy": _proxy(20_000, 1000),
         },
@@ -441,7 +507,7 @@ _PRESETS: dict[str, dict[BudgetName, dict[str, Any]]] = {
         "paper": {
             "max_validation": 200,
             "translator": _COPYING,
-            "train": TrainConfig(steps=1500, batch_size=64, evaluate_at=(*range(0, 101, 10), *range(150, 1501, 50))),
+            "train": TrainConfig(steps=200, batch_size=128, evaluate_at=tuple(range(0, 201, 10))),
             "proxy": _proxy(1000, 100, learning_rate=1e-3, batch_size=64),
             "seeds": tuple(range(20)),
         },

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from heedful.attribution.importance import gradient_of, gradients, integrated_gradients
+from heedful.attribution.importance import gradient_of, gradients, integrated_gradients, jacobian_h_x
 from heedful.attribution.interface import Subject
-from heedful.attribution.modules import ModuleNetwork, OpenNetwork
+from heedful.attribution.modules import ModuleNetwork, OpenNetwork, classifier_network
 from heedful.attribution.network import ModelParts, Output
+from heedful.config import ModelConfig
 from heedful.errors import DataError, MissingExtraError
+from heedful.models.classifier import AttentionClassifier
 from tests.attribution.bag import D_Y_H, D_Y_X, G_H_X, G_Y_H, G_Y_X, METHODS, TYPES, Bag, E, share, texts
 
 BATCHING = pytest.mark.parametrize("padded", [True, False])
@@ -55,6 +57,21 @@ def test_with_attention_held_fixed_the_hidden_states_of_a_linear_model_matter_as
     model, some = Bag(), texts([7])
     found = G_Y_H(model.subject(padded=padded), some, attach=False)
     np.testing.assert_allclose(found[0], opened(model, some[0])[1].detach(), rtol=1e-12)
+
+
+def test_the_whole_jacobian_of_hidden_states():
+    """h_p = tanh(A e_p + b): ∂h_p/∂e_i is diag(1 − h_p²) A at p = i and 0 elsewhere; an LSTM's is autograd's."""
+    model, some = Bag(), texts([5])
+    h = opened(model, some[0])[0]
+    sizes = ((1 - h**2)[:, :, None] * model.inner.weight).flatten(1).norm(dim=1).detach().numpy()
+    np.testing.assert_allclose(jacobian_h_x(model.subject(), some)[0], np.diag(sizes), rtol=1e-12, atol=1e-15)
+    torch.manual_seed(0)
+    lstm = AttentionClassifier(ModelConfig(embedding=E, hidden=2, scorer_hidden=3), TYPES, 2).double().eval()
+    embedded = lstm.embedding(torch.tensor([some[0].pieces]))
+    mask = torch.ones(embedded.shape[:2], dtype=torch.bool)
+    whole = torch.autograd.functional.jacobian(lambda e: lstm.encoder(e, mask)[0][0], embedded)[:, :, 0]
+    found = jacobian_h_x(Subject(classifier_network(lstm)), some)[0]
+    np.testing.assert_allclose(found, whole.norm(dim=(1, 3)).numpy(), rtol=1e-10)
 
 
 @BATCHING

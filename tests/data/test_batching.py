@@ -10,6 +10,7 @@ from heedful.data.batching import (
     collate,
     copying_batches,
     evaluation_batches,
+    parts_by_length,
     sort_key,
     training_batches,
 )
@@ -41,6 +42,29 @@ def test_every_text_once_an_epoch_and_the_same_for_the_same_seed(lengths, size, 
     assert all(len(batch) <= size for batch in batches)
     again = batch_indices(sizes, size, 3, epoch)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+
+
+def test_batches_in_random_order_are_not_sorted_by_length():
+    sizes = np.arange(1, 400)
+    batches = batch_indices(sizes, 32, 0, 0, bucketed=False)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(399))
+    spread = [float(np.ptp(sizes[batch])) for batch in batches]
+    assert min(spread) > 200 > max(float(np.ptp(sizes[batch])) for batch in batch_indices(sizes, 32, 0, 0))
+
+
+@given(LENGTHS)
+def test_parts_by_length_are_the_batch_with_less_padding(lengths):
+    split = texts(lengths)
+    batch = collate(split, np.random.default_rng(0).permutation(len(split)))
+    parts = parts_by_length(batch)
+    rows = {int(i): part.tokens[k, : int(part.lengths[k])] for part in parts for k, i in enumerate(part.index)}
+    assert sorted(rows) == list(range(len(split)))
+    for i, row in rows.items():
+        assert row.tolist() == split.text(i).tolist()
+    for part in parts:
+        assert part.labels.tolist() == split.labels[part.index].tolist()
+        assert int(part.lengths.max()) == part.tokens.shape[1]
+    assert sum(part.tokens.numel() for part in parts) <= batch.tokens.numel()
 
 
 def test_epochs_and_seeds_differ():

@@ -7,9 +7,10 @@ import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from heedful.data.catalog import CATALOG, check, data_directory, entry, is_here, open_corpus
+from heedful.data.catalog import CATALOG, check, data_directory, entry, is_here, is_named, open_corpus
 from heedful.data.loading import open_data
 from heedful.data.vocabulary import tokenise
 from heedful.errors import DataError, MissingExtraError
@@ -23,14 +24,21 @@ KNOWN = {
     "sst-fine": ((8544, 1101, 2210), (1092, 2218, 1624, 2322, 1288)),
     "imdb": ((25000, 4000, 21000), (12500, 12500)),
     "20news-sport": ((1194, 794, 0), (596, 598)),
+    "20news-sport-quoted": ((1195, 796, 0), (596, 599)),
     "20news-three": ((1735, 1155, 0), (597, 593, 545)),
     "ag-news": ((5033, 3800, 0), (2514, 2519)),
     "sms-spam": ((3500, 835, 836), (3058, 442)),
     "amazon": ((5815, 726, 728), (2907, 2908)),
+    "yelp": ((6829, 853, 855), (1340, 5489)),
     "eraser-movies": ((1600, 200, 199), (800, 800)),
 }
 # Sizes of train, validation and test, and the languages.
-KNOWN_PAIRS = {"multi30k": ((29000, 1014, 1000), ("de", "en"))}
+KNOWN_PAIRS = {
+    "multi30k": ((29000, 1014, 1000), ("de", "en")),
+    "iwslt14": ((11350, 7283, 0), ("de", "en")),
+}
+FETCHED = {"news-commentary:en-nl", "news-commentary:en-pt", "news-commentary:it-pt"}  # the mirror has no copy
+BRANCHES = {"iwslt14": "refs/convert/parquet"} | dict.fromkeys(FETCHED, "main")  # resolved when fetched
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -49,7 +57,7 @@ def test_known_sizes(name, mirror):
 
 
 def test_known_sizes_of_pairs(mirror):
-    assert {*KNOWN, *KNOWN_PAIRS} == set(CATALOG)
+    assert {*KNOWN, *KNOWN_PAIRS, *FETCHED} == set(CATALOG)
     for name, (sizes, languages) in KNOWN_PAIRS.items():
         corpus = open_data(name)
         assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == sizes
@@ -59,7 +67,7 @@ def test_known_sizes_of_pairs(mirror):
         assert corpus.source.startswith("http")
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("name", sorted(set(CATALOG) - FETCHED))
 def test_every_entry_is_here_and_unchanged(name, mirror):
     checked = check(name)
     assert checked.ok
@@ -73,15 +81,43 @@ def test_rows_of_the_paper():
     assert published == {
         "IMDB": "imdb",
         "AG News": "ag-news",
-        "20 NG": "20news-sport",
+        "20 NG": "20news-sport-quoted",
         "SST": "sst",
         "Amzn": "amazon",
+        "Yelp": "yelp",
     }
 
 
 def test_hub_commits_are_commits():
-    revisions = [entry.hub.revision for entry in CATALOG.values() if entry.hub]
-    assert all(len(revision) == 40 and int(revision, 16) for revision in revisions)
+    revisions = {name: entry.hub.revision for name, entry in CATALOG.items() if entry.hub}
+    assert {name: revisions.pop(name) for name in BRANCHES} == BRANCHES
+    assert all(len(revision) == 40 and int(revision, 16) for revision in revisions.values())
+
+
+@pytest.mark.parametrize("name", sorted(FETCHED))
+def test_a_corpus_that_must_be_fetched_says_so(name, mirror):
+    assert is_named(name)
+    assert not is_here(name)
+    with pytest.raises(DataError, match=f"run `heedful data fetch {name}` where there is a network"):
+        open_data(name)
+
+
+def test_iwslt_says_which_pairs_it_trains_on(mirror):
+    corpus = open_data("iwslt14:de-en")
+    assert corpus.decisions[0].startswith("train: 4,600 of the 160,239 training pairs and the 6,750 of the test set")
+    assert corpus.train.sources[0].startswith("wir wuchsen auf und spielten")
+    assert not any("&apos;" in text or "&quot;" in text for text in corpus.train.targets)
+    assert open_data("iwslt14:en-de").train.sources == corpus.train.targets
+
+
+def test_yelp_leaves_out_three_stars(mirror):
+    corpus = open_data("yelp")
+    assert corpus.decisions[:2] == (
+        "reviews of three stars dropped",
+        "a sample of 10,000 reviews of the Yelp Open Dataset",
+    )
+    praised = [label for text, label in zip(corpus.train.texts, corpus.train.labels, strict=True) if "horrible" in text]
+    assert np.mean(praised) < 0.35 < np.mean(corpus.train.labels)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -39,7 +40,9 @@ def hub(monkeypatch, tmp_path):
         return SimpleNamespace(siblings=listed())
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, repo_type, revision: str(folder))
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", lambda name, repo_type, revision, allow_patterns: str(folder)
+    )
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     return SimpleNamespace(folder=folder, asked=asked)
@@ -49,6 +52,19 @@ def test_files_as_listed_are_read(hub):
     splits = download_splits(SOURCE)
     assert splits["train"]["text"][:] == ["so good", "so dull"]
     assert hub.asked == [("someone/texts", "a" * 40, True)]
+
+
+def test_only_the_folder_of_a_source_is_read(hub, monkeypatch):
+    inside = hub.folder / "en-nl"
+    inside.mkdir()
+    (inside / "train.csv").write_bytes(TRAIN)
+    (hub.folder / "train.csv").unlink()
+    file = SimpleNamespace(rfilename="en-nl/train.csv", size=len(TRAIN), lfs=None, blob_id=git_checksum(TRAIN))
+    info = SimpleNamespace(siblings=[*listed(), file])
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *arguments, **options: info)
+    assert download_splits(replace(SOURCE, folder="en-nl"))["train"]["label"][:] == [1, 0]
+    with pytest.raises(DataError, match="has no folder it-pt; try another --revision"):
+        download_splits(replace(SOURCE, folder="it-pt"))
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,22 @@ def sms_spam():
     }
 
 
+def yelp():
+    rows = {"text": ["so\tgood\nindeed", "so-so", "so dull", "so bad"], "label": [4, 2, 1, 0]}
+    return {"train": table(rows), "test": table(rows)}
+
+
+def pairs_of(*languages):
+    def splits():
+        rows = {"id": ["0", "1"], "translation": [dict.fromkeys(languages, "a\nb"), dict.fromkeys(languages, "c")]}
+        return {split: table(rows) for split in ("train", "validation", "test")}
+
+    return splits
+
+
 HUB = {"sst": sst5, "sst-fine": sst5, "imdb": imdb, "20news-sport": newsgroups, "20news-three": newsgroups}
-HUB |= {"ag-news": ag_news, "sms-spam": sms_spam}
+HUB |= {"ag-news": ag_news, "sms-spam": sms_spam, "yelp": yelp, "iwslt14": pairs_of("de", "en")}
+HUB |= {f"news-commentary:{pair}": pairs_of(*pair.split("-")) for pair in ("en-nl", "en-pt", "it-pt")}
 
 
 def test_every_corpus_of_the_hub_is_tested():
@@ -95,6 +109,12 @@ def test_contents(empty_mirror):
     assert (fine.test.texts, fine.test.labels) == (("so good", "so-so", "so dull"), (4, 2, 1))
     assert news.train.texts == ("Ash bats.\n\nLast words.", "Nice goal.")
     assert open_data("20news-three").train.labels == (0, 1, 2)
+    assert (open_data("yelp").train.texts, open_data("yelp").train.labels) == (
+        ("so good indeed", "so dull", "so bad"),
+        (1, 0, 0),
+    )
+    assert open_data("iwslt14:en-de").test.targets == ("a b", "c")
+    assert open_data("news-commentary:it-pt").validation.sources == ("a b",)
     assert open_data("imdb").train.texts == ("so good<br />indeed", "so dull")
     agency = open_data("ag-news")
     assert (agency.train.texts, agency.train.labels) == (("War 's end", "Oil price rises"), (0, 1))

@@ -73,6 +73,19 @@ def test_estimate_of_xi_reads_the_same_curve():
     assert estimate.low <= estimate.value <= estimate.high
 
 
+def test_xi_is_read_once_from_averaged_curves():
+    """Two seeds, each above the threshold at its own step alone; the averaged curve passes it at the last."""
+    agreements = [np.full(2, 0.5), np.full(2, 0.5)]
+    curves = [np.repeat(np.array([[0.9], [0.0], [0.6]]), 2, 1), np.repeat(np.array([[0.0], [0.9], [0.6]]), 2, 1)]
+    performances = [np.repeat(np.array([[0.1], [0.2], [0.3]]), 2, 1)] * 2
+    estimate = contextualised_estimate(agreements, curves, performances, resamples=10)
+    alone = [contextualised_agreement(0.5, [0, 1, 2], curve[:, 0], [0.1, 0.2, 0.3]).value for curve in curves]
+    assert alone == [0.1, 0.2]
+    assert estimate.value == pytest.approx(0.3)
+    with pytest.raises(DataError, match="recorded at different steps"):
+        contextualised_estimate(agreements, [curves[0], curves[1][:2]], performances)
+
+
 def test_xi_of_one_text_has_no_interval():
     curve, performance = np.array([[0.1, 0.3], [0.6, 0.8]]), np.array([[0.0, 1.0], [1.0, 1.0]])
     estimate = contextualised_estimate([np.array([0.4, 0.2])], [curve], [performance], groups=[7, 7])

@@ -57,6 +57,22 @@ def test_same_seed_same_weights():
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+def test_batches_in_parts_train_as_whole_batches():
+    """The same batches whole and part by part, in float64: the same losses and the same weights."""
+    split = EncodedSplit.of([[4 + i % 8] * (1 + 7 * (i % 5)) for i in range(24)], [i % 2 for i in range(24)])
+    ends = []
+    for bucketed in (True, False):
+        model, losses = fresh().double(), []
+        config = replace(CONFIG, steps=5, evaluate_at=(5,), bucketed=bucketed)
+        batches = training_batches(split, 12, seed=0, bucketed=False)
+        train(model, batches, config, lambda step, loss, losses=losses: losses.append(loss))
+        ends.append((losses, model.state_dict()))
+    (whole, weights), (parted, same) = ends
+    assert whole == pytest.approx(parted, rel=1e-12)
+    for name, tensor in weights.items():
+        torch.testing.assert_close(same[name], tensor, rtol=1e-6, atol=1e-9)
+
+
 def test_evaluation_may_end_training():
     steps = []
     train(fresh(), training_batches(keyword_texts(), 16, seed=0), CONFIG, lambda s, _: steps.append(s) or s == 30)

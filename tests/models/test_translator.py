@@ -38,6 +38,8 @@ VARIANTS = {
     "snell": small(),
     "copying": small(layers=1, bidirectional=False, attention="bilinear", output="tanh", heads=3),
     "linear": small(layers=1, output="linear"),
+    "both ways, bilinear": small(layers=1, attention="bilinear"),
+    "figure 6": small(layers=1, bidirectional=False, output="tanh", heads=3, cell="gru", shared_embedding=False),
 }
 
 
@@ -55,6 +57,46 @@ def test_snell_translator_has_the_papers_parameter_counts():
     total = sum(p.numel() for p in model.parameters())
     assert total == 8_180_544
     assert total - model.embedding.weight.numel() == 6_132_544
+
+
+def test_snell_translator_is_that_of_the_released_code():
+    """Attention of W s_t + b over the encoder's raw states; the context is projected after pooling; then N."""
+    model = fresh("snell")
+    batch = everything(pairs((4, 3), (6, 2)))
+    output = model(batch)
+    assert output.hidden.shape[-1] == 2 * output.states.shape[-1] == 14
+    (query,), (value,) = model.scorer.weights, model.values
+    for b, length in enumerate(batch.source_mask.sum(1).tolist()):
+        h, s = output.hidden[b, :length], output.states[b]
+        alpha = ((s @ query.weight.T + query.bias) @ h.T).softmax(-1)
+        context = (alpha @ h) @ value.weight.T + value.bias
+        inner = torch.cat([context, s], -1) @ model.context_in.weight.T + model.context_in.bias
+        logits = inner.relu() @ model.output.weight.T + model.output.bias
+        assert_close(output.alpha[b, 0, :, :length], alpha)
+        assert_close(model.read(output.context, output.states)[b], logits)
+
+
+def test_the_heads_of_figure_6_are_those_of_the_released_code():
+    """Two GRUs with an embedding each; every head projects its own context; the mean of all goes into N."""
+    model = fresh("figure 6")
+    batch = everything(pairs((4, 3)))
+    hidden, last = model.encoder.gru(model.embedding(batch.source))
+    states, _ = model.decoder(model.embedding_target(batch.target_in), last)
+    contexts = [
+        value((query(states) @ hidden.transpose(1, 2)).softmax(-1) @ hidden)
+        for query, value in zip(model.scorer.weights, model.values, strict=True)
+    ]
+    output = model(batch)
+    assert_close(output.context, sum(contexts) / 3)
+    assert_close(output.states, states)
+
+
+def test_a_uniform_translator_computes_no_score():
+    model, batch = fresh("snell", "uniform"), everything(pairs((4, 3), (2, 5)))
+    model.loss(batch).backward()
+    assert all(p.grad is None for p in model.scorer.parameters())
+    real = batch.source_mask[:, None, None].expand_as(model(batch).alpha)
+    assert_close(model(batch).alpha, real / real.sum(-1, keepdim=True, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("mode", ["learned", "uniform"])
@@ -111,8 +153,9 @@ def test_the_probe_is_the_prediction_under_one_hot_attention(variant):
     in_chunks = translator_probe(model, output.hidden, output.states, batch.target_out, max_logits=1)
     assert_close(beta, in_chunks)
     for position in range(batch.source.shape[1]):
-        alone = output.hidden[:, position : position + 1].expand(-1, output.states.shape[1], -1)
-        logits = model.read(model.config.heads * alone, output.states)
+        alpha = torch.zeros_like(output.alpha)
+        alpha[..., position] = 1
+        logits = model.read(model.pool(alpha, output.hidden), output.states)
         assert_close(beta[:, :, position], log_odds(logits, batch.target_out))
 
 
@@ -124,8 +167,10 @@ def test_heads_are_summed():
     context, alpha = model.attend(output.states, output.hidden, batch.source_mask)
     expected = sum(torch.einsum("btl,bld->btd", alpha[:, k], output.hidden) for k in range(2))
     assert_close(context, expected)
-    with pytest.raises(ConfigError, match="bilinear"):
-        Translator(small(heads=2), VOCABULARY)
+    with pytest.raises(ConfigError, match=r"translator\.output is 'linear'; it must be 'relu' or 'tanh' with bilinear"):
+        small(attention="bilinear", output="linear")
+    with pytest.raises(ConfigError, match=r"translator\.cell is 'gru'; it must be 'lstm' unless layers = 1"):
+        small(cell="gru")
     with pytest.raises(ConfigError, match="learned or uniform"):
         Translator(small(), VOCABULARY, "only")
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from heedful.errors import DamagedError, DataError, RunError, TrainingError
+from heedful.errors import ConfigError, DamagedError, DataError, RunError, TrainingError
 from heedful.papers import reproduction
 from heedful.papers.experiment import UNITS, Experiment, Needs, Unit, Workspace
 from heedful.papers.findings import Finding
 from heedful.papers.reproduction import prepare
 from heedful.storage.step_cache import record_beside, write_with_record
+from heedful.studies.run_directory import model_specs
+from tests.faults.small import TEXTS
 from tests.papers.conftest import run_here
 
 
@@ -53,6 +55,19 @@ def pools(monkeypatch):
 
 def values(room, *units):
     return [answer["x"] for answer in room.answers(units)]
+
+
+def test_only_the_studies_of_some_corpora(room, pools, tmp_path):
+    configs = tuple(replace(TEXTS, data=name, seeds=(0, 1), budget="smoke") for name in ("polarity", "keyword"))
+    needs = Needs(configs, (unit("a", 1),), lambda room: pytest.fail("nothing else is computed"))
+    wanted = Experiment("t", "t", lambda budget: {}, lambda room: pytest.fail("nothing is read"), lambda budget: needs)
+    prepare([wanted], room, data=("polarity",))
+    assert [name.split()[0] for name in pools[0]] == ["polarity"] * len(model_specs(configs[0]))
+    assert room.study(configs[0]).result().data["name"] == "polarity"
+    with pytest.raises(RunError, match="no such file"):
+        room.study(configs[1])
+    with pytest.raises(ConfigError, match="no study of 'sst'; they have polarity, keyword"):
+        prepare([wanted], room, data=("sst",))
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"answer": {"x": 2}, "sha256": "0"}', '{"answer": {"x": 1}}'])

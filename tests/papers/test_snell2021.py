@@ -1,11 +1,11 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from heedful.config import TranslatorConfig
 from heedful.data.batching import Batch, copying_batches
 from heedful.data.synthetic.tasks import stream_numbers
 from heedful.data.vocabulary import BOS, EOS
@@ -29,9 +29,6 @@ from heedful.studies.analysis import Recordings, pairing
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
 
-TINY = TranslatorConfig(
-    embedding=8, hidden=8, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
-)
 CPU = torch.device("cpu")
 ANYWHERE = Workspace("smoke", Path("nowhere"))
 
@@ -79,12 +76,16 @@ def test_a_learning_curve_is_the_same_again_and_ends_where_it_is_learned(monkeyp
     assert curve() == {"steps": [0], "accuracy": first["accuracy"][:1], "learned": 0}
 
 
-def test_heads_differ_and_the_rest_does_not():
-    one, two = models.build_model(TINY, 44, 3, [7]), models.build_model(TINY, 44, 3, [8, 7])
+@pytest.mark.parametrize("variant", ["text", "released"])
+def test_heads_differ_and_the_rest_does_not(variant):
+    config = COPYING_BUDGETS["smoke"].variants[variant]
+    one, two = models.build_model(config, 44, 3, [7]), models.build_model(config, 44, 3, [8, 7])
     weights = {name: (dict(one.state_dict())[name], dict(two.state_dict())[name]) for name in one.state_dict()}
     for name, (a, b) in weights.items():
-        assert torch.equal(a, b) != name.startswith("scorer."), name
+        assert torch.equal(a, b) != name.startswith(("scorer.", "values.")), name
     assert torch.equal(one.scorer.weights[0].weight, two.scorer.weights[1].weight)
+    if variant == "released":
+        assert torch.equal(one.values[0].weight, two.values[1].weight)
 
 
 def test_censored_times():
@@ -193,28 +194,77 @@ def test_a_corpus_that_we_have_no_copy_of(reproduced: Reproduced, monkeypatch: p
 
 
 class Canned(Workspace):
-    """A room in which every second head has learned."""
+    """A room in which every second head, and every second run, is good; and none of the first two candidates is bad."""
 
     def answers(self, units):
         def answer(unit):
-            learned = int(unit.name.split("-")[-1]) % 2 == 0
+            number = int(unit.name.split("-")[-1])
+            if unit.function.endswith(":head_kind"):
+                return {"kind": "good" if number % 2 == 0 else "bad" if number > 101 else None, "accuracy": [0.1]}
+            learned = number % 2 == 0
             steps, accuracy = ([0, 2], [0.1, 1.0]) if learned else ([0, 2, 4], [0.1, 0.2, 0.3])
             return {"steps": steps, "accuracy": accuracy, "learned": 2 if learned else None}
 
         return [answer(unit) for unit in units]
 
 
-def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned():
+def test_heads_are_tried_round_by_round_until_there_are_enough(monkeypatch: pytest.MonkeyPatch):
+    sizes = replace(COPYING_BUDGETS["smoke"], head_candidates=20)
+    monkeypatch.setitem(figures.COPYING_BUDGETS, "smoke", sizes)
+    needs, rounds = figures.figure6_needs("smoke"), []
+    while needs.then:
+        rounds.append([unit.name for unit in needs.units])
+        needs = needs.then(Canned("smoke", Path("nowhere")))
+    names = [f"head-{variant}-{head}" for variant in ("text", "released") for head in (100, 101)]
+    assert rounds[0] == names
+    assert len(rounds) == 3  # 103 and 105 are the first two bad heads
+    assert len({unit.file for unit in needs.units}) == len(needs.units) == 2 * 3 * 2
+
+
+def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned(monkeypatch: pytest.MonkeyPatch):
+    sizes = replace(COPYING_BUDGETS["smoke"], head_candidates=20)
+    monkeypatch.setitem(figures.COPYING_BUDGETS, "smoke", sizes)
     finding = figures.find_figure6(Canned("smoke", Path("nowhere")))
-    assert "Of 3 single heads 2 learned within 4 steps." in finding.notes
-    assert "Only 1 bad heads were found, so that one stands in several places of an all-bad model." in finding.notes
+    assert any(
+        note.startswith("as the paper's text: of 6 single heads the first 2 good and 2 bad") for note in finding.notes
+    )
     lines = {line.label: line for line in finding.figures[0].panels[0].lines}
     assert (lines["one good 0"].x, lines["one good 0"].y) == ((0.0, 2.0, 4.0), (0.1, 1.0, 1.0))
     assert (lines["one good 1"].x, lines["one good 1"].y) == ((0.0, 2.0, 4.0), (0.1, 0.2, 0.3))
     assert finding.value("share learned, one good").value == 0.5
-    drawn = figures._combinations([100, 102], [101], COPYING_BUDGETS["smoke"])
-    assert drawn["all-bad"] == [[101, 101]] * 2
-    assert all(first in (100, 102) and rest == [101] for first, *rest in drawn["one-good"])
+    assert finding.value("released, share learned, all bad").value == 0.5
+    drawn = figures._combinations([100, 102], [103, 105, 107], sizes)
+    assert all(len(set(heads)) == 2 and set(heads) <= {103, 105, 107} for heads in drawn["all-bad"])
+    assert all(first in (100, 102) and rest in (103, 105, 107) for first, rest in drawn["one-good"])
+
+
+def test_no_head_is_used_twice_where_there_are_too_few():
+    """With one bad head there is no all-bad model of two."""
+    assert set(figures._combinations([100], [101], COPYING_BUDGETS["smoke"])) == {"one-good", "random"}
+    finding = figures.find_figure6(Canned("smoke", Path("nowhere")))
+    missing = "as the paper's text: too few heads for all-bad, which was not run; no head is used twice."
+    assert missing in finding.notes
+    assert not finding.values
+
+
+def test_a_head_has_a_kind_if_every_order_says_so(monkeypatch: pytest.MonkeyPatch):
+    def canned(accuracy):
+        def curve(**arguments):
+            last = accuracy[arguments["order"]]
+            return {"accuracy": [0.1, last], "learned": 10 if last >= arguments["enough"] else None}
+
+        return curve
+
+    for accuracy, kind, tried in (
+        ((0.96, 0.95, 1.0), "good", 3),
+        ((0.1, 0.59, 0.3), "bad", 3),
+        ((0.96, 0.94, 1.0), None, 2),
+        ((0.6, 0.1, 0.1), None, 1),
+        ((0.1, 0.97, 0.1), None, 2),
+    ):
+        monkeypatch.setattr(models, "learning_curve", canned(accuracy))
+        answer = models.head_kind(head=7, orders=[0, 1, 2])
+        assert (answer["kind"], len(answer["accuracy"])) == (kind, tried)
 
 
 def test_a_budget_that_there_is_not():

@@ -136,7 +136,7 @@ def test_the_paper_stands_beside_its_corpus_alone(own_run):
 
 
 def test_published_values():
-    assert published_agreements("20news-sport")["A(alpha,beta)"] == 63.07
+    assert published_agreements("20news-sport-quoted")["A(alpha,beta)"] == 63.07
     assert published_agreements("ag-news")["A(beta_uf,beta_log)"] == 58.0
     assert published_agreements("amazon")["A(alpha,alpha_fr)"] == 15.0
     assert published_agreements("imdb")["xi_final"] == 89.55

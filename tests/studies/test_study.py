@@ -2,20 +2,25 @@
 
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from heedful.config import StudyConfig, TrainConfig, study_preset, with_overrides
 from heedful.data.corpus import Corpus, Split
 from heedful.errors import DataError, RunError, TrainingError
 from heedful.metrics.agreement import agreement
 from heedful.storage.manifest import Manifest, run_kind
+from heedful.studies.page_data import study_page_data
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, model_specs
 from heedful.studies.study import analyse, run_study
 from heedful.studies.token_table import token_table
+from tests.faults.small import TEXTS, corpus_of
 
 
 @pytest.fixture
@@ -58,6 +63,61 @@ def test_cross_convention_takes_the_best_step_of_the_other_seed(smoke_run, resul
     row = result.agreement("A(alpha,beta_uf)", "cross")
     assert row.per_seed[0] == pytest.approx(max(curve))
     assert row.chosen_steps[0] == twin.steps[int(np.argmax(curve))]
+
+
+@pytest.fixture(scope="module")
+def shared_run(tmp_path_factory):
+    """A study like those of the paper's budget: shared twins, pretrained vectors, random order, proxy by epochs."""
+    folder = tmp_path_factory.mktemp("shared")
+    words = ["good", "bad", "film", "unheard-of"]
+    (folder / "vectors.txt").write_text("".join(f"{word} {i} {i + 0.5} -1 2\n" for i, word in enumerate(words)))
+    config = replace(
+        TEXTS,
+        seeds=(3, 5, 7),
+        min_count=100,
+        known_words=str(folder / "vectors.txt"),
+        embeddings=str(folder / "vectors.txt"),
+        shared_twins=True,
+        train=replace(TEXTS.train, bucketed=False),
+        proxy=replace(TEXTS.proxy, epochs=2),
+    )
+    result = run_study(config, folder / "run", corpus=corpus_of(TEXTS), jobs=1)
+    return RunDirectory(folder / "run"), result
+
+
+def test_seeds_may_share_their_twins(shared_run):
+    run, result = shared_run
+    names = ["standard-3", "standard-5", "standard-7", "uniform-8", "attention-only-8", "proxy-8", "logistic-0"]
+    assert [model.name for model in result.models] == names
+    twin = run.model("uniform-8").trace()
+    for index, A in enumerate((3, 5, 7)):
+        own = run.model(ModelSpec("standard", A))
+        alpha = own.trace().quantity("alpha", own.summary()["best_step"])
+        curve = [agreement(alpha, twin.quantity("beta_logit", step)).mean() for step in twin.steps]
+        assert result.agreement("A(alpha,beta_uf)", "cross").per_seed[index] == pytest.approx(max(curve))
+    assert study_page_data(run, result).models[0][2].name == "uniform-8"
+
+
+def test_known_words_and_pretrained_vectors(shared_run):
+    run, result = shared_run
+    assert set(run.vocabulary().words[4:]) == {"good", "bad", "film"}
+    assert "embeddings start from vectors.txt: 3 of 3 words found" in result.data["decisions"]
+    frozen = load_file(run.model("attention-only-8").checkpoint_folder(5) / "model.safetensors")["embedding.weight"]
+    ids = run.vocabulary().ids(["good", "bad", "film"])
+    assert frozen[torch.from_numpy(ids).long()].tolist() == [[i, i + 0.5, -1, 2] for i in range(3)]
+
+
+def test_a_proxy_may_train_by_epochs(shared_run):
+    run, result = shared_run
+    per_epoch = -(-result.data["train"] // TEXTS.proxy.train.batch_size)
+    assert [line["step"] for line in run.model("proxy-8").metrics()] == [0, per_epoch, 2 * per_epoch]
+
+
+def test_vectors_of_no_word_are_an_error(tmp_path):
+    (tmp_path / "vectors.txt").write_text("unheard-of 1 2 3 4\n")
+    config = replace(TEXTS, embeddings=str(tmp_path / "vectors.txt"))
+    with pytest.raises(DataError, match="a vector of none of the"):
+        run_study(config, tmp_path / "run", corpus=corpus_of(TEXTS))
 
 
 def test_running_again_trains_nothing_and_gives_the_same_bytes(smoke_run, tmp_path):

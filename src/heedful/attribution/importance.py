@@ -78,18 +78,48 @@ def g_h_x(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> lis
 
         return subject.map(passages, together, gradients=True, at_once=within(lstm_fast_path.ROWS))
 
+    def of_norm(states: Tensor, copies: Tensor) -> Tensor:
+        (gradient,) = gradient_of(vector_norm(states, dim=-1), (copies,))
+        sizes: Tensor = vector_norm(gradient, dim=-1)
+        return sizes
+
+    return _of_states(subject, passages, layer, of_norm)
+
+
+def jacobian_h_x(subject: Subject, passages: Sequence[Passage], layer: int = -1) -> list[Numbers]:
+    """The norm of the whole Jacobian of each hidden state, ‖∂h_p/∂e_i‖_F: a matrix (pieces p, words) for each passage.
+
+    Meister et al. (2021, App. A) compare it with `g_h_x`, which takes one backward pass where this takes one for each
+    component of h_p.
+    """
+
+    def of_components(states: Tensor, copies: Tensor) -> Tensor:
+        squares = torch.zeros(copies.shape[:2], dtype=copies.dtype, device=copies.device)
+        for k in range(states.shape[1]):
+            last = k + 1 == states.shape[1]
+            (gradient,) = torch.autograd.grad(states[:, k].sum(), copies, retain_graph=not last)
+            squares += (gradient**2).sum(-1)
+        return squares.sqrt()
+
+    return _of_states(subject, passages, layer, of_components)
+
+
+def _of_states(
+    subject: Subject, passages: Sequence[Passage], layer: int, size: Callable[[Tensor, Tensor], Tensor]
+) -> list[Numbers]:
+    """`size(states, copies)` of each hidden state of a passage, which is run on one copy for each."""
+
     def by_copies(batch: PassageBatch) -> list[Numbers]:
         embedded, L = subject.network.embed(batch.pieces).detach(), batch.pieces.shape[1]
-        norms = []
+        sizes = []
         for positions in torch.split(torch.arange(L, device=embedded.device), max(1, subject.max_tokens // 4 // L)):
             copies = embedded.repeat(len(positions), 1, 1).requires_grad_()
             hidden = subject.run(batch.take(torch.zeros_like(positions)), copies).hidden
             if not hidden:
                 raise DataError("gradients of hidden states need a network that returns them; this one has none")
             states = hidden[layer][torch.arange(len(positions), device=embedded.device), positions]
-            (gradient,) = gradient_of(vector_norm(states, dim=-1), (copies,))
-            norms.append(vector_norm(gradient, dim=-1))
-        return [batch.passages[0].words_of(numbers(torch.cat(norms)))]
+            sizes.append(size(states, copies))
+        return [batch.passages[0].words_of(numbers(torch.cat(sizes)))]
 
     return subject.map(passages, by_copies, gradients=True, at_once=lambda length: 1)
 

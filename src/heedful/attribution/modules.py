@@ -145,22 +145,21 @@ def translator_network(model: Translator) -> OpenNetwork:
     >>> network = translator_network(Translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7).eval())
     >>> output = network.run(network.embed(torch.tensor([[4, 5, 6]])), torch.tensor([[2]]))
     >>> output.probabilities.shape, output.attention[0].shape, output.hidden[0].shape
-    (torch.Size([1, 7]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 2]))
+    (torch.Size([1, 7]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 4]))
     """
     name = "uniform" if model.mode == "uniform" else "softmax"
 
-    def decode(hidden: Tensor, start: tuple[Tensor, Tensor], before: Tensor | None) -> States:
+    def decode(hidden: Tensor, start: tuple[Tensor, ...], before: Tensor | None) -> States:
         if before is None:
             raise DataError("a translator predicts an output word; the passage has no output pieces before it")
-        return States(hidden, (model.decoder(model.embedding(before), start)[0][:, -1:],))
+        return States(hidden, (model.decode(model.embed_target(before), start)[0][:, -1:],))
 
     def finish(hidden: Tensor, last: Sequence[tuple[Tensor, Tensor]], before: Tensor | None) -> States:
         h, c = (torch.stack(parts).mean(0, keepdim=True) for parts in zip(*last, strict=True))
-        return decode(model.bridge(hidden), (h, c), before)
+        return decode(hidden, (h, c), before)
 
     def read(states: States, alpha: Tensor) -> Tensor:
-        context = torch.einsum("bhtl,bld->btd", alpha, states.hidden)
-        return model.read(context[:, 0], states.aside[0][:, 0]).softmax(-1)
+        return model.read(model.pool(alpha, states.hidden)[:, 0], states.aside[0][:, 0]).softmax(-1)
 
     def fresh(seed: int) -> Network:
         with torch.random.fork_rng(devices=[]):

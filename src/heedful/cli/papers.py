@@ -31,6 +31,9 @@ class ReproduceOptions(TypedDict, total=False):
     jobs: Annotated[int, number(1, help="Models trained at the same time; one per core by default.")]
     device: Device
     again: Annotated[bool, typer.Option("--again", help="Measure again, with the models already trained.")]
+    data: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Only train the study of this corpus; may be given several times.")
+    ]
 
 
 def reproduce(

@@ -1,4 +1,4 @@
-"""Padded batches of encoded texts and sentence pairs, bucketed by length.
+"""Padded batches of encoded texts and sentence pairs, bucketed by length or in random order.
 
 The batch of a step depends on the seed and the step alone, so training can resume at any step without stored state.
 """
@@ -64,8 +64,12 @@ def collate(split: EncodedSplit | EncodedPairs, index: NDArray[np.int64], device
     return PairBatch(source, source_mask, target[:, :-1], target[:, 1:], target_mask[:, 1:], index)
 
 
-def batch_indices(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+def batch_indices(
+    lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int, *, bucketed: bool = True
+) -> list[NDArray[np.int64]]:
     """The batches of one epoch: shuffled, sorted by length within pools, and shuffled again as batches.
+
+    bucketed: false leaves out the sorting, so that every batch is a random sample.
 
     >>> sorted(int(i) for batch in batch_indices(np.array([3, 9, 4]), 2, seed=0, epoch=0) for i in batch)
     [0, 1, 2]
@@ -74,6 +78,8 @@ def batch_indices(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch:
         raise DataError("there are no texts to make batches of")
     rng = np.random.default_rng([seed, epoch])
     order = rng.permutation(len(lengths))
+    if not bucketed:
+        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     batches = []
     for start in range(0, len(order), batch_size * POOL):
         pool = order[start : start + batch_size * POOL]
@@ -84,22 +90,31 @@ def batch_indices(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch:
 
 @overload
 def training_batches(
-    split: EncodedSplit, batch_size: int, seed: int, *, start: int = ..., device: Device = ...
+    split: EncodedSplit, batch_size: int, seed: int, *, start: int = ..., device: Device = ..., bucketed: bool = ...
 ) -> Iterator[Batch]: ...
 @overload
 def training_batches(
-    split: EncodedPairs, batch_size: int, seed: int, *, start: int = ..., device: Device = ...
+    split: EncodedPairs, batch_size: int, seed: int, *, start: int = ..., device: Device = ..., bucketed: bool = ...
 ) -> Iterator[PairBatch]: ...
 def training_batches(
-    split: EncodedSplit | EncodedPairs, batch_size: int, seed: int, *, start: int = 0, device: Device = "cpu"
+    split: EncodedSplit | EncodedPairs,
+    batch_size: int,
+    seed: int,
+    *,
+    start: int = 0,
+    device: Device = "cpu",
+    bucketed: bool = True,
 ) -> Iterator[Batch] | Iterator[PairBatch]:
-    """Endless batches from step `start` on; step s has the same batch whether or not training was interrupted."""
+    """Endless batches from step `start` on; step s has the same batch whether or not training was interrupted.
+
+    bucketed: texts of similar length together, else in random order.
+    """
     lengths = sort_key(split)
     per_epoch = max(1, -(-len(split) // batch_size))
     step = start
     while True:
         epoch, first = divmod(step, per_epoch)
-        for index in batch_indices(lengths, batch_size, seed, epoch)[first:]:
+        for index in batch_indices(lengths, batch_size, seed, epoch, bucketed=bucketed)[first:]:
             yield collate(split, index, device)
             step += 1
 
@@ -124,6 +139,37 @@ def evaluation_batches(
             end += 1
         yield collate(split, order[start:end], device)
         start = end
+
+
+def parts_by_length(batch: Batch) -> list[Batch]:
+    """A batch of texts of any lengths as batches of similar ones, so that less padding is computed.
+
+    A part of n texts, the longest of L tokens, is taken to cost L·(n + 8): a step of a recurrent layer over few texts
+    takes as long as one over eight more that cost nothing else. The parts have the lowest sum.
+
+    >>> lengths = torch.tensor([90, 5, 100, 7])
+    >>> mask = torch.arange(100) < lengths[:, None]
+    >>> [part.index.tolist() for part in parts_by_length(Batch(mask.long(), mask, mask[:, 0].long(), np.arange(4)))]
+    [[1, 3], [0, 2]]
+    """
+    lengths = batch.lengths.cpu().numpy()
+    order = np.argsort(lengths, kind="stable")
+    best, cut = [0.0], [0]  # the lowest cost of the first k texts, and where their last part begins
+    for k in range(1, len(order) + 1):
+        costs = [best[i] + float(lengths[order[k - 1]]) * (k - i + _EXTRA_ROWS) for i in range(k)]
+        cut.append(int(np.argmin(costs)))
+        best.append(min(costs))
+    parts, end = [], len(order)
+    while end:
+        rows = order[cut[end] : end]
+        length, chosen = int(lengths[rows[-1]]), torch.from_numpy(rows).to(batch.tokens.device)
+        tokens, mask = (each[chosen, :length] for each in (batch.tokens, batch.mask))
+        parts.append(Batch(tokens, mask, batch.labels[chosen], batch.index[rows]))
+        end = cut[end]
+    return parts[::-1]
+
+
+_EXTRA_ROWS = 8
 
 
 def copying_batches(task: str, batch_size: int, *, seed: int = 0, device: Device = "cpu") -> Iterator[PairBatch]:

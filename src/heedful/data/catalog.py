@@ -122,6 +122,8 @@ def _find(name: str) -> tuple[CatalogEntry | Task, str]:
         return TASKS[name], ""
     if not is_named(name):
         raise DataError(f"there is no corpus named {name!r}; {nearest(name)}")
+    if name in CATALOG:
+        return CATALOG[name], ""
     base, _, direction = name.partition(":")
     known = CATALOG[base]
     if direction and direction not in known.directions:

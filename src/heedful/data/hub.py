@@ -11,12 +11,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from heedful.data.catalog import CHECKSUMS, check, data_directory, entry, write_checksums
 from heedful.data.corpora.entry import CatalogEntry, HubSource
+from heedful.data.corpora.news_commentary import PAIRS
 from heedful.errors import DataError, MissingExtraError, RunError
 from heedful.storage.atomic_files import quarantine_path, sha256, valid_path
 from heedful.storage.run_files import member_name, open_regular
@@ -43,7 +45,7 @@ def resolve(source: HubSource) -> HubSource:
         commit = HfApi().dataset_info(source.repository, revision=source.revision).sha
     except Exception as error:  # the hub's client raises errors of many libraries
         raise _unreachable(source, error) from error
-    return HubSource(source.repository, str(commit))
+    return replace(source, revision=str(commit))
 
 
 def download_splits(source: HubSource) -> Splits:
@@ -57,15 +59,22 @@ def download_splits(source: HubSource) -> Splits:
         info = HfApi().dataset_info(source.repository, revision=source.revision, files_metadata=True)
     except Exception as error:  # the hub's client raises errors of many libraries
         raise _unreachable(source, error) from error
-    name, files = f"{source.repository} at {source.revision}", tuple(info.siblings or ())
+    name = f"{source.repository} at {source.revision}"
+    inside = "" if source.folder is None else f"{source.folder}/"
+    files = tuple(file for file in info.siblings or () if file.rfilename.startswith(inside))
+    if not files:
+        raise DataError(f"{name} has no folder {source.folder}; try another --revision")
     check_listing(files, name)
+    wanted = None if source.folder is None else f"{source.folder}/*"
     try:
-        folder = Path(snapshot_download(source.repository, repo_type="dataset", revision=source.revision))
+        folder = Path(
+            snapshot_download(source.repository, repo_type="dataset", revision=source.revision, allow_patterns=wanted)
+        )
     except Exception as error:  # the hub's client raises errors of many libraries
         raise _unreachable(source, error) from error
     check_files(folder, files, name)
     try:
-        splits: Splits = load_dataset(str(folder))
+        splits: Splits = load_dataset(str(folder / inside))
     except Exception as error:  # so does `datasets`
         raise _unreachable(source, error) from error
     return splits
@@ -162,7 +171,7 @@ def fetch(
         if not (folder / CHECKSUMS).exists():
             raise DataError(f"{folder} is there, but {checked.advice}; or replace the folder with --force")
         notify(f"{checked.advice}; it is fetched again, and {folder} set aside")
-    source = HubSource(wanted.hub.repository, revision or wanted.hub.revision)
+    source = replace(wanted.hub, revision=revision or wanted.hub.revision)
     if download is None:
         source, download = resolve(source), download_splits
     splits = download(source)
@@ -273,10 +282,41 @@ def _sms_spam(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
     yield "sms.tsv", "".join(lines).encode()
 
 
+def _yelp(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
+    for split in ("train", "test"):
+        rows = enumerate(rows_of(split, "text"))
+        lines = [f"{label + 1}\t{i}\t{_one_line(text)}\n" for i, (text, label) in rows]
+        yield f"{split}.tsv.xz", lzma.compress("".join(lines).encode(), preset=3)
+
+
+def _sides(rows_of: Rows, split: str, *languages: str) -> list[tuple[str, bytes]]:
+    """The sentences of a split in each language, a line each."""
+    pairs: list[Mapping[str, str]] = [pair for _, pair in rows_of(split, "translation", "translation")]
+    for language in languages:
+        if pairs and language not in pairs[0]:
+            raise DataError(
+                f"the column translation has {', '.join(pairs[0])}, not {language!r}; try another --revision"
+            )
+    joined = ((language, "".join(f"{_one_line(pair[language])}\n" for pair in pairs)) for language in languages)
+    return [(language, gzip.compress(lines.encode(), mtime=0)) for language, lines in joined]
+
+
+def _iwslt14(rows_of: Rows) -> Iterator[tuple[str, bytes]]:
+    for split, part in (("train", "train"), ("validation", "valid"), ("test", "test")):
+        yield from ((f"{part}.{language}.gz", lines) for language, lines in _sides(rows_of, split, "de", "en"))
+
+
+def _news_commentary(pair: str, rows_of: Rows) -> Iterator[tuple[str, bytes]]:
+    yield from ((f"pairs.{language}.gz", lines) for language, lines in _sides(rows_of, "train", *pair.split("-")))
+
+
 _LAYOUTS: dict[str, Callable[[Rows], Iterator[tuple[str, bytes]]]] = {
     "sst": _sst,
     "imdb": _imdb,
     "20newsgroups": _newsgroups,
     "ag_news": _ag_news,
     "sms_spam": _sms_spam,
+    "yelp": _yelp,
+    "iwslt14": _iwslt14,
+    **{f"news_commentary.{pair}": partial(_news_commentary, pair) for pair in PAIRS},
 }

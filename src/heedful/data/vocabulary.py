@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -158,9 +158,17 @@ class Vocabulary:
             raise DataError("a vocabulary holds each word once, this one repeats some")
 
     @classmethod
-    def build(cls, texts: Iterable[Sequence[str]], min_count: int = 3) -> "Vocabulary":
-        """The words that occur `min_count` times or more, the most frequent first, then alphabetically."""
-        return cls.most_frequent(Counter(chain.from_iterable(texts)), min_count)
+    def build(
+        cls, texts: Iterable[Sequence[str]], min_count: int = 3, known: Container[str] = frozenset()
+    ) -> "Vocabulary":
+        """The words that occur `min_count` times or are `known`, the most frequent first, then alphabetically.
+
+        >>> Vocabulary.build([["good", "film"], ["good", "plot"]], min_count=2, known={"plot", "cast"}).words[4:]
+        ('good', 'plot')
+        """
+        counts = Counter(chain.from_iterable(texts))
+        kept = {word: count for word, count in counts.items() if count >= min_count or word in known}
+        return cls.most_frequent(kept, min_count=1)
 
     @classmethod
     def most_frequent(cls, counts: Mapping[str, int], min_count: int, size: int | None = None) -> "Vocabulary":
@@ -280,12 +288,14 @@ def encode(
     max_length: int = 400,
     max_validation: int | None = None,
     max_train: int | None = None,
+    known: Container[str] = frozenset(),
     seed: int = 0,
 ) -> Encoded:
     """Encode a corpus with the vocabulary of its training texts (snell2021, A.8).
 
     `max_length` counts words without `<bos>` and `<eos>`; longer texts are cut, and counted in `decisions`.
-    `max_train` and `max_validation` take stratified samples under `seed`, of one text per label at least.
+    `max_train` and `max_validation` take stratified samples under `seed`, of one text per label at least. Words of
+    `known` are in the vocabulary if a training text has them, however rarely.
 
     >>> train = Split(("a fine film", "a dull film", "a film"), (1, 0, 0))
     >>> encoded = encode(Corpus("tiny", ("bad", "good"), train, train, train), max_length=2)
@@ -308,7 +318,7 @@ def encode(
         name: _words(name, split, corpus.rules, max_length, decisions)
         for name, split in (("train", train), ("validation", validation), ("test", corpus.test))
     }
-    vocabulary = Vocabulary.build(words["train"], min_count)
+    vocabulary = Vocabulary.build(words["train"], min_count, known)
     return Encoded(
         vocabulary,
         _encoded(vocabulary, words["train"], train),

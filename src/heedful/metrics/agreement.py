@@ -236,11 +236,12 @@ def contextualised_estimate(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Estimate:
-    """ξ averaged over seeds, with a 95 % bootstrap interval over texts.
+    """ξ read once from curves averaged over seeds, with a 95 % bootstrap interval over texts.
 
-    For each seed: A(u, v) of each output word; A(α, α̂(τ)) and p̂(τ), (steps, output words) each. groups: the text of
-    each output word. Every resample of the texts has its own curve and step, so the interval includes the uncertainty
-    of the step.
+    For each seed: A(u, v) of each output word; A(α, α̂(τ)) and p̂(τ), (steps, output words) each, at the same steps.
+    Agreements, curves and performances are averaged over seeds before ξ is read, as in the paper's released code.
+    groups: the text of each output word. Every resample of the texts has its own curves and step, so the interval
+    includes the uncertainty of the step.
 
     >>> a, curve = np.array([0.0, 1.0]), np.array([[0.0, 0.0], [1.0, 1.0]])
     >>> contextualised_estimate([a], [curve], [curve]).value
@@ -250,22 +251,19 @@ def contextualised_estimate(
     text = np.arange(words) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     n = int(text.max()) + 1
     sizes = np.bincount(text, minlength=n).astype(np.float64)
-    per_seed = [
-        np.stack([np.bincount(text, weights=row, minlength=n) for row in (a, *curve, *p)])
-        for a, curve, p in zip(agreements, curves, performances, strict=True)
-    ]
+    if len({len(curve) for curve in (*curves, *performances)}) != 1:
+        raise DataError("the seeds were recorded at different steps; their curves cannot be averaged")
+    steps = len(curves[0])
+    averaged = (np.mean(agreements, axis=0), *np.mean(curves, axis=0), *np.mean(performances, axis=0))
+    sums = np.stack([np.bincount(text, weights=row, minlength=n) for row in averaged])
 
     def xi(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """ξ for each row of `weights`: how often each text was drawn."""
-        total = np.zeros(len(weights))
-        for sums in per_seed:
-            means = (sums @ weights.T) / (sizes @ weights.T)
-            steps = (len(means) - 1) // 2
-            above = means[1 : steps + 1] > means[0]
-            first = np.where(above.any(axis=0), above.argmax(axis=0), steps - 1)
-            total += np.take_along_axis(means[steps + 1 :], first[None], axis=0)[0]
-        mean: NDArray[np.float64] = total / len(per_seed)
-        return mean
+        means = (sums @ weights.T) / (sizes @ weights.T)
+        above = means[1 : steps + 1] > means[0]
+        first = np.where(above.any(axis=0), above.argmax(axis=0), steps - 1)
+        read: NDArray[np.float64] = np.take_along_axis(means[steps + 1 :], first[None], axis=0)[0]
+        return read
 
     value = float(xi(np.ones((1, n)))[0])
     if n < 2:

@@ -67,9 +67,12 @@ class AttentionClassifier(nn.Module):
     def from_embeddings(self, embedded: Float[Tensor, "B L E"], mask: Bool[Tensor, "B L"]) -> ClassifierOutput:
         """The same from embeddings, so that gradients can be taken with respect to them."""
         hidden, self_attention = self.encoder(self.dropout(embedded), mask)
-        scores = self.scorer(hidden)
-        projection = "uniform" if self.mode == "uniform" else self.config.projection
-        alpha = project(projection, scores, mask, self.config.projection_parameter)
+        if self.mode == "uniform":  # uniform weights do not depend on scores, so that none are computed
+            scores = hidden.new_zeros(mask.shape)
+            alpha = project("uniform", scores, mask)
+        else:
+            scores = self.scorer(hidden)
+            alpha = project(self.config.projection, scores, mask, self.config.projection_parameter)
         return ClassifierOutput(self.from_attention(alpha, hidden), scores, alpha, hidden, self_attention)
 
     def from_attention(self, alpha: Float[Tensor, "B L"], hidden: Float[Tensor, "B L D"]) -> Float[Tensor, "B K"]:

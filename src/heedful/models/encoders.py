@@ -91,6 +91,25 @@ class LSTMEncoder(Encoder):
         return h, last
 
 
+class GRUEncoder(Encoder):
+    """One layer of GRU in one direction (the heads of snell2021's Figure 6, as its released code has them)."""
+
+    def __init__(self, embedding: int, hidden: int) -> None:
+        super().__init__()
+        self.width = hidden
+        self.gru = nn.GRU(embedding, hidden, batch_first=True)
+
+    def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
+        """The states; padding comes last and affects no state before it."""
+        return self.gru(embedded)[0], ()
+
+    def with_last_state(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, list[tuple[Float[Tensor, "B H"]]]]:
+        """The states, and the one after each text's own last token."""
+        hidden, _ = self(embedded, mask)
+        last = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, self.width)
+        return hidden, [(hidden.gather(1, last)[:, 0],)]
+
+
 class TransformerEncoder(Encoder):
     """Post-norm Transformer layers whose self-attention weights are returned (meister2021, App. B).
 
@@ -212,7 +231,7 @@ def is_plain(lstm: nn.LSTM) -> bool:
     return lstm.num_layers == 1 and not lstm.bidirectional and lstm.proj_size == 0
 
 
-def is_faster_by_word(lstm: nn.LSTM, embedding: nn.Embedding, words: Int[Tensor, "B L"]) -> bool:
+def is_faster_by_word(lstm: nn.Module, embedding: nn.Embedding, words: Int[Tensor, "B L"]) -> bool:
     """Whether `read_words` is faster than an LSTM over embeddings.
 
     >>> lstm, words = nn.LSTM(256, 256), torch.zeros(128, 40, dtype=torch.long)
@@ -220,7 +239,7 @@ def is_faster_by_word(lstm: nn.LSTM, embedding: nn.Embedding, words: Int[Tensor,
     (True, False)
     """
     small = embedding.num_embeddings <= MAX_VOCABULARY and len(words) >= MIN_TEXTS
-    return is_plain(lstm) and lstm.bias and small and words.is_cpu
+    return isinstance(lstm, nn.LSTM) and is_plain(lstm) and lstm.bias and small and words.is_cpu
 
 
 def read_words(

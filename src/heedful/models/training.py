@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.config import TrainConfig
+from heedful.data.batching import Batch, parts_by_length
 from heedful.errors import ConfigError, TrainingError
 
 
@@ -76,15 +77,30 @@ def train(
         before_step(step, lambda step=step: _state(step, losses, optimiser))  # type: ignore[misc]
         model.train()
         optimiser.zero_grad(set_to_none=True)
-        loss = model.loss(next(batches))
-        loss.backward()  # type: ignore[no-untyped-call]
-        losses.append(loss.item())
+        losses.append(_backward(model, next(batches), parted=not config.bucketed))
         if not math.isfinite(losses[-1]):
             raise TrainingError(
                 f"the loss is {losses[-1]} at step {step}; lower --learning-rate (now {config.learning_rate:g})"
             )
         optimiser.step()
         every_step(step + 1, losses[-1])
+
+
+def _backward(model: Trainable, batch: Any, *, parted: bool) -> float:
+    """Add the gradients of a batch, and return its loss.
+
+    parted: the texts of a batch part by part, of similar length each. The loss is a mean over texts, so the gradients
+    of the parts add up to those of the batch.
+    """
+    parts = parts_by_length(batch) if parted and isinstance(batch, Batch) else [batch]
+    total = 0.0
+    for part in parts:
+        loss = model.loss(part)
+        if len(parts) > 1:
+            loss = loss * (len(part.index) / len(batch.index))
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    return total
 
 
 def _state(step: int, losses: list[float], optimiser: torch.optim.Optimizer) -> TrainingState:

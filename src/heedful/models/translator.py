@@ -17,10 +17,10 @@ from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
 from heedful.models.attention import project
 from heedful.models.classifier import log_odds
-from heedful.models.encoders import Embedded, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
+from heedful.models.encoders import Embedded, GRUEncoder, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
 from heedful.models.training import evaluation_mode
 
-State = tuple[Float[Tensor, "layers B D"], Float[Tensor, "layers B D"]]
+State = tuple[Float[Tensor, "layers B S"], ...]  # h and c of an LSTM, h of a GRU
 
 
 @dataclass(frozen=True)
@@ -30,45 +30,39 @@ class TranslatorOutput:
     The logits are `model.read(context, states)`: they are large and not always needed.
     """
 
-    context: Float[Tensor, "B T D"]
+    context: Float[Tensor, "B T C"]
     alpha: Float[Tensor, "B H T L"]
     hidden: Hidden
-    states: Float[Tensor, "B T D"]
+    states: Float[Tensor, "B T S"]
 
 
 class PairScorer(nn.Module):
     """Attention scores of every decoder state for every encoder state, for each head.
 
     bilinear   a^(k)_{t,l} = s_tᵀ W^(k) h_l                          (snell2021, Eqs 1, 20)
-    two-maps   a_{t,l} = (A s_t + a)ᵀ(B h_l + b)                     (the released code: two affine maps)
+    affine     a^(k)_{t,l} = (W^(k) s_t + b^(k))ᵀ h_l                (its released code: a bias)
     """
 
-    def __init__(self, width: int, kind: str, heads: int) -> None:
+    def __init__(self, queries: int, keys: int, kind: str, heads: int) -> None:
         super().__init__()
-        self.kind, self.heads = kind, heads
-        if kind == "bilinear":
-            self.weights = nn.ModuleList([nn.Linear(width, width, bias=False) for _ in range(heads)])
-        elif heads == 1:
-            self.weights = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, width)])
-        else:
-            raise ConfigError(f"{heads} heads need attention = 'bilinear'")
+        self.weights = nn.ModuleList([nn.Linear(queries, keys, bias=kind == "affine") for _ in range(heads)])
 
-    def forward(self, states: Float[Tensor, "B T D"], hidden: Hidden) -> Float[Tensor, "B H T L"]:
+    def forward(self, states: Float[Tensor, "B T S"], hidden: Hidden) -> Float[Tensor, "B H T L"]:
         """One score for each head, output position and input position."""
-        if self.kind == "bilinear":
-            queries = torch.stack([weight(states) for weight in self.weights], dim=1)
-            return torch.einsum("bhtd,bld->bhtl", queries, hidden)
-        decode, encode = self.weights
-        return torch.einsum("btd,bld->btl", decode(states), encode(hidden))[:, None]
+        queries = torch.stack([weight(states) for weight in self.weights], dim=1)
+        return torch.einsum("bhtd,bld->bhtl", queries, hidden)
 
 
 class Translator(nn.Module):
     """Encoder, decoder, attention between them, and the network N that reads both (snell2021 §2.1, A.8).
 
-        c_t = Σ_k Σ_l α^(k)_{t,l} h_l;   p_t = N([c_t, s_t]), one hidden layer       (Eqs 2, 21)
-        p_t = σ(W(c_t + s_t))                                                        (A.1, `output = "linear"`)
+        c_t = Σ_k Σ_l α^(k)_{t,l} h_l                  attention = "bilinear" (Eqs 2, 21)
+        c_t = (1/K) Σ_k P^(k)(Σ_l α^(k)_{t,l} h_l)     attention = "affine", as the released code has it
+        p_t = N([c_t, s_t]), one hidden layer;   p_t = σ(W(c_t + s_t))   (A.1, `output = "linear"`)
 
-    One embedding serves both sides. The decoder starts from the encoder's last state, the mean of both directions.
+    h_l is the encoder's own state, both directions side by side; P^(k) maps it to the decoder's width after pooling.
+    One embedding serves both sides, or each has its own. The decoder starts from the encoder's last state, layer by
+    layer the mean of both directions.
     """
 
     def __init__(self, config: TranslatorConfig, vocabulary: int, mode: AttentionMode = "learned") -> None:
@@ -76,32 +70,56 @@ class Translator(nn.Module):
         if mode not in ("learned", "uniform"):
             raise ConfigError(f"a translator's attention is learned or uniform, not {mode!r}")
         self.config, self.mode, width = config, mode, config.hidden
-        self.embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
-        nn.init.normal_(self.embedding.weight, std=config.embedding_scale)
-        self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
-        self.bridge = nn.Linear(2 * width, width) if config.bidirectional else nn.Identity()
-        dropout = config.dropout if config.layers > 1 else 0.0
-        self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)
-        self.scorer = PairScorer(width, config.attention, config.heads)
+        self.embedding = _embedding(config, vocabulary)
+        if not config.shared_embedding:
+            self.embedding_target = _embedding(config, vocabulary)
+        self.encoder: LSTMEncoder | GRUEncoder
+        self.decoder: nn.LSTM | nn.GRU
+        if config.cell == "gru":
+            self.encoder = GRUEncoder(config.embedding, width)
+            self.decoder = nn.GRU(config.embedding, width, batch_first=True)
+        else:
+            dropout = config.dropout if config.layers > 1 else 0.0
+            self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
+            self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)
+        self.scorer = PairScorer(width, self.encoder.width, config.attention, config.heads)
+        projected = config.attention == "affine"
+        heads = config.heads if projected else 0
+        self.values = nn.ModuleList([nn.Linear(self.encoder.width, width) for _ in range(heads)])
         if config.output == "linear":
             self.output: nn.Module = nn.Linear(width, vocabulary, bias=False)
         else:
-            self.context_in = nn.Linear(2 * width, width)
+            self.context_in = nn.Linear((width if projected else self.encoder.width) + width, width)
             self.output = nn.Linear(width, vocabulary)
+
+    def embed_target(self, words: Int[Tensor, "B T"]) -> Embedded:
+        """The embeddings that the decoder reads."""
+        embedded: Tensor = self.embedding(words) if self.config.shared_embedding else self.embedding_target(words)
+        return embedded
 
     def encode(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, State]:
         """Encoder states, and the state the decoder starts from."""
         hidden, last = self.encoder.with_last_state(embedded, mask)
         directions = 2 if self.config.bidirectional else 1
         starts = []
-        for part in (0, 1):
-            every = torch.stack([state[part] for state in last])
+        for part in zip(*last, strict=True):
+            every = torch.stack(part)
             starts.append(every.view(self.config.layers, directions, *every.shape[1:]).mean(1))
-        return self.bridge(hidden), (starts[0], starts[1])
+        return hidden, tuple(starts)
+
+    def decode(self, embedded: Embedded, state: State) -> tuple[Float[Tensor, "B T S"], State]:
+        """Decoder states from the embeddings of the words before them, and the state after the last."""
+        if isinstance(self.decoder, nn.GRU):
+            states, h = self.decoder(embedded, state[0])
+            return states, (h,)
+        states, after = self.decoder(embedded, (state[0], state[1]))
+        return states, after
 
     def forward(self, batch: PairBatch) -> TranslatorOutput:
         """Teacher forcing over the whole target."""
-        if not self.config.bidirectional and is_faster_by_word(self.decoder, self.embedding, batch.source):
+        by_word = not self.config.bidirectional and self.config.shared_embedding
+        if by_word and is_faster_by_word(self.decoder, self.embedding, batch.source):
+            assert isinstance(self.encoder, LSTMEncoder)
             hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
             states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
             context, alpha = self.attend(states, hidden, batch.source_mask)
@@ -111,20 +129,36 @@ class Translator(nn.Module):
     def from_embeddings(self, embedded: Embedded, batch: PairBatch) -> TranslatorOutput:
         """The same from source embeddings, so that gradients can be taken with respect to them."""
         hidden, start = self.encode(embedded, batch.source_mask)
-        states, _ = self.decoder(self.embedding(batch.target_in), start)
+        states, _ = self.decode(self.embed_target(batch.target_in), start)
         context, alpha = self.attend(states, hidden, batch.source_mask)
         return TranslatorOutput(context, alpha, hidden, states)
 
     def attend(
-        self, states: Float[Tensor, "B T D"], hidden: Hidden, mask: Mask
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B H T L"]]:
-        """Context vectors, summed over heads, and the attention weights."""
-        scores = self.scorer(states, hidden)
-        allowed = mask[:, None, None, :].expand_as(scores)
-        alpha = project("uniform" if self.mode == "uniform" else "softmax", scores, allowed)
-        return torch.einsum("bhtl,bld->btd", alpha, hidden), alpha
+        self, states: Float[Tensor, "B T S"], hidden: Hidden, mask: Mask
+    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, "B H T L"]]:
+        """Context vectors and the attention weights."""
+        if self.mode == "uniform":  # the same for all heads and output positions, whatever the scores
+            row = project("uniform", hidden.new_zeros(mask.shape), mask)
+            alpha = row[:, None, None, :].expand(-1, self.config.heads, states.shape[1], -1)
+        else:
+            scores = self.scorer(states, hidden)
+            alpha = project("softmax", scores, mask[:, None, None, :].expand_as(scores))
+        return self.pool(alpha, hidden), alpha
 
-    def read(self, context: Float[Tensor, "*rows D"], states: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows V"]:
+    def pool(self, alpha: Float[Tensor, "B H T L"], hidden: Hidden) -> Float[Tensor, "B T C"]:
+        """Context vectors under some attention weights."""
+        if not len(self.values):
+            return torch.einsum("bhtl,bld->btd", alpha, hidden)
+        pooled = torch.einsum("bhtl,bld->bhtd", alpha, hidden)
+        return torch.stack([value(pooled[:, k]) for k, value in enumerate(self.values)]).mean(0)
+
+    def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
+        """The context vector where every head attends to one position alone, from that position's state."""
+        if not len(self.values):
+            return self.config.heads * hidden
+        return torch.stack([value(hidden) for value in self.values]).mean(0)
+
+    def read(self, context: Float[Tensor, "*rows C"], states: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows V"]:
         """N: logits of the next word from a context vector and a decoder state."""
         if self.config.output == "linear":
             logits: Tensor = self.output(context + states)
@@ -139,31 +173,36 @@ class Translator(nn.Module):
         return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
 
 
+def _embedding(config: TranslatorConfig, vocabulary: int) -> nn.Embedding:
+    embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
+    nn.init.normal_(embedding.weight, std=config.embedding_scale)
+    return embedding
+
+
 @torch.no_grad()
 def translator_probe(
     model: Translator,
     hidden: Hidden,
-    states: Float[Tensor, "B T D"],
+    states: Float[Tensor, "B T S"],
     targets: Int[Tensor, "B T"],
     *,
     max_logits: int = 8_000_000,
 ) -> Float[Tensor, "B T L"]:
     """β on the log-odds scale (snell2021, Eq. 4): the correct word's if the model attends to position l alone.
 
-        logit β_{t,l} = logit N([K·h_l, s_t])_{y_t}
+        logit β_{t,l} = logit N([c_l, s_t])_{y_t},   c_l the context where every head attends to l
 
-    K heads that all attend to l sum to K·h_l (Eq. 21). Memory is bounded by `max_logits`, the logits held at once,
-    whatever B·T·L·V is.
+    c_l is K·h_l where heads are summed (Eq. 21), and the mean of P^(k)(h_l) where each projects. Memory is bounded by
+    `max_logits`, the logits held at once, whatever B·T·L·V is.
     """
     B, L, _ = hidden.shape
     T = states.shape[1]
     rows = torch.cartesian_prod(torch.arange(B), torch.arange(T)).to(hidden.device)
     at_once = max(1, max_logits // (L * model.embedding.num_embeddings))
-    result = hidden.new_empty(B * T, L)
+    result, contexts = hidden.new_empty(B * T, L), model.pool_one(hidden)
     for first in range(0, B * T, at_once):
         b, t = rows[first : first + at_once].T
-        contexts = model.config.heads * hidden[b]
-        logits = model.read(contexts, states[b, t][:, None].expand_as(contexts))
+        logits = model.read(contexts[b], states[b, t][:, None].expand(-1, L, -1))
         result[first : first + at_once] = log_odds(logits, targets[b, t][:, None].expand(-1, L))
     return result.view(B, T, L)
 
@@ -202,13 +241,13 @@ def beam_search(
     B = len(source)
     hidden, state = model.encode(model.embedding(source), mask)
     hidden, mask = hidden.repeat_interleave(beam, 0), mask.repeat_interleave(beam, 0)
-    state = (state[0].repeat_interleave(beam, 1).contiguous(), state[1].repeat_interleave(beam, 1).contiguous())
+    state = tuple(part.repeat_interleave(beam, 1).contiguous() for part in state)
     words = torch.full((B * beam, 1), BOS, device=source.device)
     scores = hidden.new_full((B, beam), -torch.inf)
     scores[:, 0] = 0.0  # the copies of the start are one hypothesis
     done = torch.zeros(B * beam, dtype=torch.bool, device=source.device)
     for length in range(int(limits.max())):
-        states, state = model.decoder(model.embedding(words[:, -1:]), state)
+        states, state = model.decode(model.embed_target(words[:, -1:]), state)
         context, _ = model.attend(states, hidden, mask)
         logits = model.read(context, states)[:, 0]
         logits[:, [PAD, BOS]] = -torch.inf
@@ -220,7 +259,7 @@ def beam_search(
         scores, chosen = totals.topk(beam, dim=1)
         parent = (chosen // V + torch.arange(B, device=source.device)[:, None] * beam).view(-1)
         words = torch.cat([words[parent], (chosen % V).view(-1, 1)], dim=1)
-        state = (state[0][:, parent].contiguous(), state[1][:, parent].contiguous())
+        state = tuple(part[:, parent].contiguous() for part in state)
         done = done[parent] | (words[:, -1] == EOS) | (length + 1 >= limits.repeat_interleave(beam))
         if bool(done.all()):
             break

@@ -7,9 +7,12 @@ from importlib.resources import files
 _ROWS = {
     "imdb": "IMDB",
     "sst": "SST",
-    "20news-sport": "20 NG",
+    "20news-sport-quoted": "20 NG",
     "ag-news": "AG News",
     "amazon": "Amzn",
+    "yelp": "Yelp",
+    "iwslt14": "IWSLT14",
+    "iwslt14:de-en": "IWSLT14",
     "multi30k": "Multi30k",
     "multi30k:de-en": "Multi30k",
     "multi30k:en-de": "Multi30k",

@@ -79,12 +79,14 @@ def reproduce(
     jobs: int | None = None,
     device: str = "auto",
     again: bool = False,
+    data: Sequence[str] = (),
     on_progress: OnEvent = lambda event: None,
 ) -> list[Result]:
     """The results of these experiments: read from `results` where they are stored and not stale, else made now.
 
     First `prepare` computes whatever is missing, for all experiments together; then each experiment reads its finding.
     work: the folder of trained models and computed answers, which is kept. again: read the findings once more from it.
+    data: only train the studies of these corpora, and read no finding; a large budget can be computed in such parts.
     """
     source = paper(key)
     chosen = source.experiments if list(names) == ["all"] else tuple(source.experiment(name) for name in names)
@@ -94,8 +96,8 @@ def reproduce(
     workspace = Workspace(budget, work / key / budget)
     for folder in (results / key / budget, workspace.root) if wanted else ():
         write_folder_manifest(folder, key, budget)
-    spent = prepare(wanted, workspace, jobs=jobs, device=device, on_progress=on_progress)
-    for experiment in wanted:
+    spent = prepare(wanted, workspace, jobs=jobs, device=device, data=data, on_progress=on_progress)
+    for experiment in wanted if not data else ():
         on_progress({"stage": experiment.title})
         started, before = time.perf_counter(), stored[experiment.name]
         finding = experiment.find(workspace)
@@ -104,7 +106,7 @@ def reproduce(
             seconds += before.manifest.seconds or 0.0  # what was computed then is still there
         made[experiment.name] = new_result(key, experiment, budget, finding, seconds)
         made[experiment.name].save(result_path(results, key, budget, experiment.name))
-    return [made[experiment.name] for experiment in chosen]
+    return [made[experiment.name] for experiment in chosen if experiment.name in made]
 
 
 def write_folder_manifest(folder: Path, paper: str, budget: str) -> None:
@@ -128,9 +130,12 @@ def prepare(
     *,
     jobs: int | None = None,
     device: str = "auto",
+    data: Sequence[str] = (),
     on_progress: OnEvent = lambda event: None,
 ) -> dict[str, float]:
     """Compute what some experiments need and the workspace does not have; what is there and undamaged is kept.
+
+    data: of all this only the studies of these corpora.
 
     The models of all studies and the units of all experiments go through one pool of workers. So do, after that, the
     analyses of the studies and the units that depend on the first. Run directories stay locked until all is done.
@@ -140,6 +145,8 @@ def prepare(
     refuse_irregular(workspace.root)
     spent = {experiment.name: 0.0 for experiment in experiments}
     needs = {experiment.name: experiment.needs(workspace.budget) for experiment in experiments}
+    if data:
+        needs = _only_studies(needs, data)
     trained: list[tuple[str, OpenStudy]] = []  # each with the experiment that it was opened for
     with ExitStack() as locks:
         while needs or trained:
@@ -171,6 +178,15 @@ def prepare(
             trained = opened
             needs = {name: each.then(workspace) for name, each in needs.items() if each.then}
     return spent
+
+
+def _only_studies(needs: Mapping[str, Needs], data: Sequence[str]) -> dict[str, Needs]:
+    """Of all needs only the studies of some corpora."""
+    known = dict.fromkeys(config.data for each in needs.values() for config in each.studies)
+    for name in data:
+        if needs and name not in known:
+            raise ConfigError(f"these experiments have no study of {name!r}; they have {', '.join(known) or 'none'}")
+    return {key: Needs(tuple(c for c in each.studies if c.data in data)) for key, each in needs.items()}
 
 
 def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterator[tuple[str, StudyConfig]]:

@@ -113,6 +113,7 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
         "accuracy_there": " · ".join(percent(share) for share in row.accuracy_there or ()) or NONE,
         "xi": percent(row.xi.value) + ("" if row.xi_reached else "*"),
         "xi_interval": interval(row.xi),
+        "xi_seeds": " · ".join(percent(xi) for xi in row.xi_per_seed) or NONE,
         "seeds": with_interval(row.over_seeds),
         "ties": f"{row.ties:,}",
         "xi_bleu": NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",

@@ -44,7 +44,7 @@ from heedful.metrics.translation_quality import (
     links_from_attention,
 )
 from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
-from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory
+from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory, model_of
 from heedful.tracing.store import WRONG, Trace
 
 Rows = NDArray[np.float64]  # one value per output word
@@ -59,7 +59,7 @@ class Recordings:
         config = run.config()
         self.seeds, self.translating = config.seeds, run.is_translation()
         self.trace: Callable[[ModelKind, int], Trace] = cache(
-            lambda kind, seed: run.model(ModelSpec(kind, seed)).trace(split)
+            lambda kind, seed: run.model(model_of(config, ModelSpec(kind, seed))).trace(split)
         )
         self.quantity: Callable[[ModelKind, int, str, int], Ragged] = cache(
             lambda kind, seed, name, step: self.trace(kind, seed).quantity(name, step)
@@ -270,10 +270,12 @@ def _summarise(
         [performance[:, defined] for _, _, performance in climb],
         groups=recordings.example[defined],
     )
-    reached = [
-        contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), performance.mean(axis=1)).reached
+    alone = [
+        contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), performance.mean(axis=1)).value
         for value, (steps, curve, performance) in zip(per_seed, climb, strict=True)
     ]
+    heights = np.mean([np.nanmean(curve, axis=1) for _, curve, _ in climb], axis=0)
+    together = float(np.mean(per_seed))
     return AgreementResult(
         name=name,
         convention=convention,
@@ -289,8 +291,9 @@ def _summarise(
         accuracy_there=tuple(r.accuracy for r in readings) if maximised else None,
         split_half=float(np.mean([r.split_half for r in readings])) if maximised else None,
         xi=xi,
-        xi_reached=all(reached),
-        xi_bleu=_xi_bleu(recordings, per_seed, climb) if recordings.translating else None,
+        xi_reached=bool(np.any(heights > together)),
+        xi_bleu=_xi_bleu(recordings, together, climb[0][0], heights) if recordings.translating else None,
+        xi_per_seed=tuple(alone),
     )
 
 
@@ -305,16 +308,14 @@ def _climb(recordings: Recordings, convention: Convention, by: _Measure) -> list
     return climb
 
 
-def _xi_bleu(
-    recordings: Recordings, per_seed: Sequence[float], climb: Sequence[tuple[tuple[int, ...], Rows, Rows]]
-) -> float:
-    """ξ with p̂ the other seed's BLEU (snell2021, Tables 4, 6 and 8), averaged over seeds."""
-    values = []
-    for A, value, (steps, curve, _) in zip(recordings.seeds, per_seed, climb, strict=True):
-        metrics = recordings.run.model(ModelSpec("standard", recordings.other(A))).metrics()
-        bleu = [line["bleu" if recordings.split == "validation" else "train_bleu"] for line in metrics]
-        values.append(contextualised_agreement(value, list(steps), np.nanmean(curve, axis=1), bleu).value)
-    return float(np.mean(values))
+def _xi_bleu(recordings: Recordings, value: float, steps: Sequence[int], heights: Rows) -> float:
+    """ξ with p̂ the BLEU (snell2021, Tables 4, 6 and 8), read once from the means over seeds."""
+    name = "bleu" if recordings.split == "validation" else "train_bleu"
+    curves = [
+        [line[name] for line in recordings.run.model(ModelSpec("standard", seed)).metrics()]
+        for seed in recordings.seeds
+    ]
+    return contextualised_agreement(value, list(steps), heights, np.mean(curves, axis=0)).value
 
 
 _APART = 1_000_000  # between the target positions of two seeds

@@ -1,5 +1,6 @@
 """A study of text classification: its data and how each of its models is trained."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 from heedful.config import AttentionMode, StudyConfig
 from heedful.data.batching import evaluation_batches
 from heedful.data.corpus import SPLITS, Corpus, require_classes
-from heedful.data.vocabulary import encode
+from heedful.data.vocabulary import SPECIALS, Vocabulary, encode
+from heedful.data.word_vectors import WordVectors, read_vectors, vector_words
+from heedful.errors import DataError
 from heedful.models.classifier import (
     AttentionClassifier,
     BagOfWordsProxy,
@@ -35,11 +38,15 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
         max_length=config.max_length,
         max_train=config.max_train,
         max_validation=config.max_validation,
+        known=vector_words(config.known_words) if config.known_words else frozenset(),
     )
     splits = {name: getattr(encoded, name) for name in SPLITS}
     run.save_splits(splits, config.train_sample)
     encoded.vocabulary.save(run.data_path("vocabulary.json"))
     run.save_words(encoded.validation_words)
+    decisions = [*encoded.decisions, *_save_vectors(run, config, encoded.vocabulary)]
+    if config.known_words:
+        decisions.append(f"words that {Path(config.known_words).name} has are in the vocabulary however rare they are")
     run.save_data_summary(
         {
             "name": corpus.name,
@@ -50,10 +57,22 @@ def prepare(run: RunDirectory, config: StudyConfig, corpus: Corpus) -> None:
             "majority": float(np.bincount(encoded.validation.labels).max() / len(encoded.validation)),
             "licence": corpus.licence,
             "source": corpus.source,
-            "decisions": list(encoded.decisions),
+            "decisions": decisions,
             "digest": corpus.digest(),
         }
     )
+
+
+def _save_vectors(run: RunDirectory, config: StudyConfig, vocabulary: Vocabulary) -> list[str]:
+    """Keep the vectors that the embeddings start from; a decision says how many words have one."""
+    if config.embeddings is None:
+        return []
+    words = vocabulary.words[len(SPECIALS) :]
+    found = read_vectors(config.embeddings, words, config.model.embedding)
+    if not len(found):
+        raise DataError(f"{config.embeddings}: it has a vector of none of the {len(words):,} words of the vocabulary")
+    run.save_vectors(WordVectors(found.index + len(SPECIALS), found.vectors))
+    return [f"embeddings start from {Path(config.embeddings).name}: {len(found):,} of {len(words):,} words found"]
 
 
 def train_model(job: ModelTraining) -> dict[str, Any]:
@@ -67,7 +86,11 @@ def train_model(job: ModelTraining) -> dict[str, Any]:
 def _train_classifier(job: ModelTraining) -> dict[str, Any]:
     config, recorded = job.run.config(), job.run.recorded(job.run.split)
     size, classes = len(job.run.vocabulary()), _classes(job.run)
-    model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind]).to(job.device)
+    model = AttentionClassifier(config.model, size, classes, _MODES[job.spec.kind])
+    if (vectors := job.run.vectors()) is not None:
+        with torch.no_grad():
+            model.embedding.weight[torch.from_numpy(vectors.index)] = torch.from_numpy(vectors.vectors)
+    model.to(job.device)
 
     def see(step: int) -> dict[str, float]:
         seen = {name: record(model, split) for name, split in recorded.items()}
@@ -91,7 +114,8 @@ def _train_proxy(job: ModelTraining) -> dict[str, Any]:
             correct += (predict(logits) == batch.labels).sum().item()
         return {"accuracy": correct / len(validation), "loss": loss / len(validation)}
 
-    step = train_proxy(job, model, job.run.split("train"), config.train, evaluate)
+    train = job.run.split("train")
+    step = train_proxy(job, model, train, config.schedule(len(train)), evaluate)
     _record_probe(job, step, model.word_log_odds().cpu().numpy())
     return {"best_step": step}
 

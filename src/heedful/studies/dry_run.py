@@ -99,7 +99,8 @@ def rehearse(
         costs = _costs(run, firsts, seen, share)
         start = max(seen[firsts[0].name][0][0] - costs[firsts[0].kind].evaluation * share, 0.0)
         data = run.data_summary()
-    models = tuple(_planned(spec, config, costs) for spec in model_specs(config))
+    scheduled = replace(config, proxy=replace(config.proxy, train=config.proxy.schedule(data["train"]), epochs=None))
+    models = tuple(_planned(spec, scheduled, costs) for spec in model_specs(config))
     width = min(jobs or os.cpu_count() or 1, len(models))
     return StudyPlan(
         config=config,
@@ -127,7 +128,7 @@ def _shortened(config: StudyConfig) -> StudyConfig:
     """The same study with few steps. The proxy never stops early, since its patience is a share of its steps."""
     train = replace(config.train, steps=WARM + 1 + TIMED, evaluate_at=(0, WARM, WARM + 1, WARM + 1 + TIMED))
     proxy = replace(config.proxy.train, steps=PROXY_STEPS, evaluate_at=(0, WARM, WARM + 1, PROXY_STEPS))
-    return replace(config, train=train, proxy=replace(config.proxy, train=proxy), train_sample=0)
+    return replace(config, train=train, proxy=replace(config.proxy, train=proxy, epochs=None), train_sample=0)
 
 
 def _keep_sample(run: RunDirectory, config: StudyConfig) -> float:

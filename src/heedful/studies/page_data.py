@@ -18,7 +18,7 @@ from heedful.models.lexicon import count_table
 from heedful.studies.analysis import word_links
 from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
 from heedful.studies.result import StudyResult
-from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_of
 from heedful.tracing.store import Trace
 
 RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
@@ -130,20 +130,24 @@ def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
     """Data of a study's page: two seeds of the standard model, and the first seed's twins as far as there are any."""
     first, second = result.seeds[:2]
     specs = [ModelSpec("standard", first), ModelSpec("standard", second)]
-    models = _page_models(run, result, specs + [ModelSpec(kind, first) for kind in RECORDED[1:]])
+    models = _page_models(run, result, specs + [_twin(run, kind, first) for kind in RECORDED[1:]])
     return StudyPageData((models,), _examples(run, models), (_words(run, result, models[0].steps),))
 
 
 def comparison_page_data(studies: Sequence[tuple[str, RunDirectory, StudyResult]]) -> StudyPageData:
     """Data of a page of several studies: the first seed's standard model of each and its uniform twin."""
     models = tuple(
-        _page_models(run, result, [ModelSpec(kind, result.seeds[0]) for kind in RECORDED[:2]], name)
+        _page_models(run, result, [_twin(run, kind, result.seeds[0]) for kind in RECORDED[:2]], name)
         for name, run, result in studies
     )
     if not _same_texts([run for _, run, _ in studies]):
         return StudyPageData(models, None, ())
     words = (_words(run, result, own[0].steps) for (_, run, result), own in zip(studies, models, strict=True))
     return StudyPageData(models, _examples(studies[0][1], [model for own in models for model in own]), tuple(words))
+
+
+def _twin(run: RunDirectory, kind: ModelKind, seed: int) -> ModelSpec:
+    return model_of(run.config(), ModelSpec(kind, seed))
 
 
 def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Ragged | None = None) -> TextExamples:

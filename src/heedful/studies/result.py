@@ -76,6 +76,8 @@ class AgreementResult:
     which `chosen_steps` gives for each seed, with `accuracy_there` the accuracy of the model it was read from, and
     `split_half` the value chosen on one half of the texts and read on the other. `shuffle` is the matched shuffle.
 
+    `xi` is read once from the curves averaged over seeds; `xi_per_seed` from the curve of each.
+
     The verdict reads `evidence` instead, and `excess` is its excess over the largest control, with the interval that
     decides. Without evidence (Kendall's τ, training texts) `excess` is what exceeds the shuffle.
     """
@@ -96,6 +98,7 @@ class AgreementResult:
     xi: Estimate
     xi_reached: bool
     xi_bleu: float | None = None
+    xi_per_seed: tuple[float, ...] = ()
     evidence: Evidence | None = None
 
 

@@ -23,10 +23,12 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
 
 from heedful.config import StudyConfig
 from heedful.data.subwords import EncodedPairs, Tokeniser, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
+from heedful.data.word_vectors import WordVectors
 from heedful.errors import ConfigError, DamagedError, RunError
 from heedful.storage.atomic_files import (
     damaged_error,
@@ -50,6 +52,7 @@ from heedful.tracing.store import Snapshot, Trace, write_step
 
 E = TypeVar("E", EncodedSplit, EncodedPairs)
 STATE, TENSORS = "state.json", "training.safetensors"  # of a checkpoint that training resumes from
+_VECTORS = "vectors.safetensors"
 _MAX_WORDS = 1 << 30  # bytes of the file of validation words
 Recorded = Literal["validation", "train"]  # the split whose texts are recorded during training
 
@@ -165,6 +168,9 @@ _MODELS: dict[str, tuple[ModelKind, ...]] = {  # by task: those trained with eve
 }
 
 
+_TWINS: tuple[ModelKind, ...] = ("uniform", "attention-only", "proxy")
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """One model of a study."""
@@ -185,7 +191,17 @@ def model_specs(config: StudyConfig) -> list[ModelSpec]:
     ['standard-0', 'standard-1', 'uniform-0']
     """
     *trained, counted = _MODELS[config.task]
-    return [ModelSpec(kind, seed) for kind in trained for seed in config.seeds] + [ModelSpec(counted, 0)]
+    specs = [ModelSpec(kind, seed) for kind in trained for seed in config.seeds]
+    return [*dict.fromkeys(model_of(config, spec) for spec in specs), ModelSpec(counted, 0)]
+
+
+def model_of(config: StudyConfig, spec: ModelSpec) -> ModelSpec:
+    """The model that stands for one of a kind and a seed: all seeds may share their twins.
+
+    >>> model_of(StudyConfig("sst", shared_twins=True), ModelSpec("uniform", 0)).name
+    'uniform-2'
+    """
+    return ModelSpec(spec.kind, config.twin_seed(spec.seed)) if spec.kind in _TWINS else spec
 
 
 def sample_indices(size: int, wanted: int) -> NDArray[np.int64]:
@@ -338,6 +354,18 @@ class RunDirectory:
     def vocabulary(self) -> Vocabulary:
         """The words of the ids."""
         return Vocabulary.load(self.data.verified("vocabulary.json"))
+
+    def save_vectors(self, vectors: WordVectors) -> None:
+        """Keep the word vectors that embeddings start from."""
+        tensors = {"index": vectors.index, "vectors": vectors.vectors}
+        write_atomically(self.data_path(_VECTORS), lambda path: save_file(tensors, path))
+
+    def vectors(self) -> WordVectors | None:
+        """The word vectors that embeddings start from; None where they start at random."""
+        if self.config().embeddings is None:
+            return None
+        tensors = load_file(self.data.verified(_VECTORS))
+        return WordVectors(tensors["index"], tensors["vectors"])
 
     def save_words(self, words: Sequence[Sequence[str]]) -> None:
         """Keep the words of the validation texts as they were written, rare ones too."""

@@ -173,7 +173,9 @@ def _run(
     """Train, from the last checkpoint on where there is one."""
 
     def batches(start: int) -> Iterator[Any]:
-        return training_batches(examples, config.batch_size, job.spec.seed, start=start, device=job.device)
+        return training_batches(
+            examples, config.batch_size, job.spec.seed, start=start, device=job.device, bucketed=config.bucketed
+        )
 
     checkpoints = Checkpoints(
         job.folder,

@@ -124,7 +124,8 @@ def _train_proxy(job: ModelTraining) -> dict[str, Any]:
             words += int(batch.target_mask.sum())
         return {"accuracy": correct / words, "loss": loss / words}
 
-    step = train_proxy(job, model, job.run.pairs("train"), config.train, evaluate)
+    train = job.run.pairs("train")
+    step = train_proxy(job, model, train, config.schedule(len(train)), evaluate)
     for name, pairs in job.run.recorded(job.run.pairs).items():
         job.folder.record(step, record_proxy(model, pairs), name)
     return {"best_step": step}

@@ -38,10 +38,14 @@ class File:
 
 @dataclass(frozen=True)
 class HubSource:
-    """Where `heedful data fetch` finds a corpus: a dataset of the Hugging Face hub at one commit."""
+    """Where `heedful data fetch` finds a corpus: a dataset of the Hugging Face hub at one commit.
+
+    A branch in place of the commit is resolved when the corpus is fetched. folder: the only one that is needed.
+    """
 
     repository: str
     revision: str
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,15 @@ def files(folder: str, listing: str) -> tuple[File, ...]:
     """
     rows = (line.split(" ", 2) for line in listing.strip().split("\n"))
     return tuple(File(f"{folder}/{path}", digest, int(size)) for digest, size, path in rows)
+
+
+def fetched_files(folder: str, *names: str) -> tuple[File, ...]:
+    """The files of a corpus that only `heedful data fetch` brings; their checksums are those written beside them.
+
+    >>> fetched_files("news", "pairs.en.gz")
+    (File(path='news/pairs.en.gz', sha256='', bytes=0),)
+    """
+    return tuple(File(f"{folder}/{name}", "", 0) for name in names)
 
 
 def read_whole(path: Path) -> str:

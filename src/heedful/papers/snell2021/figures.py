@@ -3,12 +3,12 @@
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
-from heedful.config import StudyConfig
+from heedful.config import EncoderName, StudyConfig
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace
@@ -31,6 +31,7 @@ from heedful.papers.findings import (
 from heedful.papers.snell2021.config import COPYING_BUDGETS, KEYWORD_BUDGETS, CopyingBudget, corpora, study_of
 from heedful.papers.snell2021.models import (
     PLACES,
+    candidate_unit,
     curve_unit,
     head_unit,
     keyword_unit,
@@ -146,111 +147,171 @@ def _against_copying(
 
 
 def figure6_needs(budget: str) -> Needs:
-    """The runs of single heads, and then those of models that combine them."""
-    single = _single_heads(COPYING_BUDGETS[budget])
+    """Candidates of single heads, round by round until there are enough of each kind, and then combinations."""
+    return _next_round(COPYING_BUDGETS[budget], 0)
 
-    def combined(workspace: Workspace) -> Needs:
-        return Needs(units=tuple(unit for runs in _combined_heads(workspace, single).values() for unit in runs))
 
-    return Needs(units=tuple(single.values()), then=combined)
+def _next_round(sizes: CopyingBudget, tried: int) -> Needs:
+    candidates = _candidates(tried, min(tried + sizes.head_round, sizes.head_candidates))
+    units = tuple(candidate_unit(variant, head, sizes) for variant in sizes.variants for head in candidates)
+
+    def afterwards(workspace: Workspace) -> Needs:
+        count = tried + len(candidates)
+        if count < sizes.head_candidates and not all(
+            _is_enough(_heads(workspace, variant, count), sizes) for variant in sizes.variants
+        ):
+            return _next_round(sizes, count)
+        combined = (_combined_heads(workspace, variant) for variant in sizes.variants)
+        return Needs(units=tuple(unit for settings in combined for runs in settings.values() for unit in runs))
+
+    return Needs(units=units, then=afterwards)
+
+
+def _candidates(first: int, last: int) -> range:
+    return range(100 + first, 100 + last)
+
+
+def _is_enough(found: "SingleHeads", sizes: CopyingBudget) -> bool:
+    return min(len(found.good), len(found.bad)) >= sizes.head_kinds
+
+
+@dataclass(frozen=True)
+class SingleHeads:
+    """Heads by kind, at most as many as are collected; tried: the candidates that it took."""
+
+    good: tuple[int, ...]
+    bad: tuple[int, ...]
+    tried: int
+
+
+def _heads(workspace: Workspace, variant: str, count: int) -> SingleHeads:
+    """The kinds of the first `count` candidates."""
+    sizes = COPYING_BUDGETS[workspace.budget]
+    candidates = _candidates(0, count)
+    answers = workspace.answers([candidate_unit(variant, head, sizes) for head in candidates])
+    of_kind = {
+        kind: tuple(head for head, answer in zip(candidates, answers, strict=True) if answer["kind"] == kind)
+        for kind in ("good", "bad")
+    }
+    return SingleHeads(of_kind["good"][: sizes.head_kinds], of_kind["bad"][: sizes.head_kinds], count)
+
+
+def _collected(workspace: Workspace) -> dict[str, SingleHeads]:
+    """The heads of every variant after the rounds that were needed."""
+    sizes = COPYING_BUDGETS[workspace.budget]
+    count = 0
+    while True:
+        count = min(count + sizes.head_round, sizes.head_candidates)
+        found = {variant: _heads(workspace, variant, count) for variant in sizes.variants}
+        if count == sizes.head_candidates or all(_is_enough(each, sizes) for each in found.values()):
+            return found
 
 
 def find_figure6(workspace: Workspace) -> Finding:
-    """Figure 6: eight heads whose initialisations alone all fail, of which one succeeds, or drawn at random.
+    """Figure 6: eight heads that are all bad, of which one is good, or drawn at random.
 
-    A head's initialisation is good if training with this head alone learns within the budget. Everything but the
-    heads starts the same throughout; runs differ in which heads they combine and in the order of their data.
+    Everything but the heads starts the same throughout; runs differ in which heads they combine, none twice, and in the
+    order of their data. Both variants: the paper's text, whose values have no prefix, and its released code.
     """
     sizes = COPYING_BUDGETS[workspace.budget]
-    single = _single_heads(sizes)
-    good, bad = _good_and_bad(workspace, single)
-    combined = _combined_heads(workspace, single)
-    curves = {setting.replace("-", " "): workspace.answers(runs) for setting, runs in combined.items()}
-    notes = [
-        f"Of {len(single)} single heads {len(good)} learned within {sizes.head_steps} steps.",
-        _budget_note(sizes.head_steps, sizes.batch_size),
-    ]
-    if len(bad) < sizes.heads:
-        notes.append(f"Only {len(bad)} bad heads were found, so that one stands in several places of an all-bad model.")
-    if not good or not bad:
-        notes.append("One kind of head was never drawn: the settings that need it were not run.")
-    values = _values(curves, "one good", sizes.head_steps) if "one good" in curves and "all bad" in curves else ()
-    panel = _panel(f"{sizes.heads} heads, permutations of 40 words", curves, sizes.head_steps)
-    return Finding(
-        (_table("Figure 6 in numbers", curves, sizes.head_steps),),
-        (Figure("figure6", "Figure 6: more heads, more chances of a good start", (panel,)),),
-        values,
-        tuple(notes),
-    )
+    tables, panels, values = [], [], []
+    notes = [_budget_note(sizes.head_steps, sizes.batch_size)]
+    for variant, found in _collected(workspace).items():
+        title, prefix = _HEAD_VARIANTS[variant]
+        combined = _combined_heads(workspace, variant)
+        curves = {setting.replace("-", " "): workspace.answers(runs) for setting, runs in combined.items()}
+        notes.append(
+            f"{title}: of {found.tried} single heads the first {len(found.good)} good and {len(found.bad)} bad ones "
+            f"were kept. Good: 95 % within {sizes.head_steps} steps in each of {sizes.head_orders} orders of the data; "
+            "bad: below 60 % at the end in each."
+        )
+        absent = [setting for setting in _SETTINGS if setting not in combined]
+        if absent:
+            notes.append(f"{title}: too few heads for {', '.join(absent)}, which was not run; no head is used twice.")
+        if "one good" in curves and "all bad" in curves:
+            values += [replace(v, name=f"{prefix}{v.name}") for v in _values(curves, "one good", sizes.head_steps)]
+        tables.append(_table(f"Figure 6 in numbers, {title}", curves, sizes.head_steps))
+        panels.append(_panel(f"{sizes.heads} heads, {title}", curves, sizes.head_steps))
+    figure = Figure("figure6", "Figure 6: more heads, more chances of a good start", tuple(panels))
+    return Finding(tuple(tables), (figure,), tuple(values), tuple(notes))
 
 
-def _single_heads(sizes: CopyingBudget) -> dict[int, Unit]:
-    candidates = range(100, 100 + sizes.head_candidates)
-    return {head: head_unit(f"head-{head}", [head], 0, sizes) for head in candidates}
+_HEAD_VARIANTS = {"text": ("as the paper's text", ""), "released": ("as the released code", "released, ")}
+_SETTINGS = ("all-bad", "one-good", "random")
 
 
-def _good_and_bad(workspace: Workspace, single: Mapping[int, Unit]) -> tuple[list[int], list[int]]:
-    answers = dict(zip(single, workspace.answers(single.values()), strict=True))
-    good = [head for head, answer in answers.items() if answer["learned"] is not None]
-    return good, [head for head in single if head not in good]
-
-
-def _combined_heads(workspace: Workspace, single: Mapping[int, Unit]) -> dict[str, list[Unit]]:
+def _combined_heads(workspace: Workspace, variant: str) -> dict[str, list[Unit]]:
     sizes = COPYING_BUDGETS[workspace.budget]
+    found = _collected(workspace)[variant]
     return {
-        setting: [head_unit(f"heads-{setting}-{k}", heads, k + 1, sizes) for k, heads in enumerate(runs)]
-        for setting, runs in _combinations(*_good_and_bad(workspace, single), sizes).items()
+        setting: [
+            head_unit(f"heads-{variant}-{setting}-{k}", variant, heads, k + 1, sizes) for k, heads in enumerate(runs)
+        ]
+        for setting, runs in _combinations(found.good, found.bad, sizes).items()
     }
 
 
 def _combinations(good: Sequence[int], bad: Sequence[int], sizes: CopyingBudget) -> dict[str, list[list[int]]]:
-    """Which heads each run has; bad ones are drawn without repetition where there are enough."""
+    """Which heads each run has, all of them different; a setting for which there are too few is left out."""
     rng, K = np.random.default_rng(6), sizes.heads
 
     def draw(pool: Sequence[int], count: int) -> list[int]:
-        return [int(head) for head in rng.choice(np.array(pool), count, replace=len(pool) < count)]
+        return [int(head) for head in rng.choice(np.array(pool), count, replace=False)]
 
     drawn: dict[str, list[list[int]]] = {}
-    if bad:
+    if len(bad) >= K:
         drawn["all-bad"] = [draw(bad, K) for _ in range(sizes.head_runs)]
-    if good and bad:
+    if good and len(bad) >= K - 1:
         drawn["one-good"] = [[*draw(good, 1), *draw(bad, K - 1)] for _ in range(sizes.head_runs)]
-    drawn["random"] = [[int(h) for h in rng.integers(10_000, 1_000_000, K)] for _ in range(sizes.head_runs)]
+    drawn["random"] = [draw(range(10_000, 1_000_000), K) for _ in range(sizes.head_runs)]
     return drawn
 
 
 def find_figure7(budget: str, curves: Curves) -> Finding:
-    """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention."""
-    sizes, answers = KEYWORD_BUDGETS[budget], curves["keyword"]
-    steps = answers[0]["steps"]
-    table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
-    lines = [
-        curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
-        for place, label in PLACES.items()
-    ]
-    moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
-    compared = {
-        "early": [("keyword", "next"), ("next", "mean")],
-        "late": [("last", "next"), ("next", "mean"), ("mean", "keyword"), ("last", "keyword")],
-    }
-    values = tuple(
-        seed_value(f"{when}: {above} - {below}", (table[above] - table[below])[:, moments[when]].tolist())
-        for when, pairs in compared.items()
-        for above, below in pairs
-    )
+    """Figure 7: γ at the keyword, after it, on average and at the end, through training under uniform attention.
+
+    The LSTM in one direction decides; with both directions every state has read the keyword.
+    """
+    sizes = KEYWORD_BUDGETS[budget]
+    panels, values = [], []
+    for encoder, (title, prefix) in _KEYWORD_ENCODERS.items():
+        answers = curves[encoder]
+        steps = answers[0]["steps"]
+        table = {place: np.array([answer[place] for answer in answers]) for place in PLACES}  # (seeds, steps)
+        lines = [
+            curve(label, [float(s) for s in steps], [mean_over_seeds(column) for column in table[place].T])
+            for place, label in PLACES.items()
+        ]
+        moments = {"early": steps.index(sizes.early), "late": len(steps) - 1}
+        values += [
+            seed_value(f"{prefix}{when}: {above} - {below}", (table[above] - table[below])[:, moments[when]].tolist())
+            for when, pairs in _COMPARED.items()
+            for above, below in pairs
+        ]
+        panels.append(Panel(f"{title}, uniform attention", tuple(lines), x_label="training step", y_label="γ"))
     note = (
         f"Hypothesis 2 (γ at l* above γ at l* + 1 above the average) is read at step {sizes.early}, Observation 3 (γ "
-        f"at the end above γ at l* + 1 above the average, about that at l*) at step {sizes.steps}. The caption of the "
-        "paper's Figure 7 cites Eq. 22 for Hypothesis 2; it is Eq. 23."
+        f"at the end above γ at l* + 1 above the average, about that at l*) at step {sizes.steps}, and with it whether "
+        "γ at the end is above γ at l*. The LSTM in one direction decides; the BiLSTM stands beside it. The caption of "
+        "the paper's Figure 7 cites Eq. 22 for Hypothesis 2; it is Eq. 23."
     )
-    panel = Panel("keyword task, uniform attention", tuple(lines), x_label="training step", y_label="γ")
-    return Finding((), (Figure("figure7", "Figure 7: β does not stay local", (panel,)),), values, (note,))
+    return Finding((), (Figure("figure7", "Figure 7: β does not stay local", tuple(panels)),), tuple(values), (note,))
+
+
+_KEYWORD_ENCODERS: dict[EncoderName, tuple[str, str]] = {
+    "lstm": ("keyword task, LSTM", ""),
+    "bilstm": ("keyword task, BiLSTM", "bilstm, "),
+}
+_COMPARED = {
+    "early": [("keyword", "next"), ("next", "mean")],
+    "late": [("last", "next"), ("next", "mean"), ("mean", "keyword"), ("last", "keyword")],
+}
 
 
 def figure7_units(budget: str) -> dict[str, list[Unit]]:
-    """The runs of Figure 7."""
+    """The runs of Figure 7, by encoder."""
     sizes = KEYWORD_BUDGETS[budget]
-    return {"keyword": [keyword_unit(seed, sizes) for seed in range(sizes.seeds)]}
+    return {name: [keyword_unit(name, seed, sizes) for seed in range(sizes.seeds)] for name in _KEYWORD_ENCODERS}
 
 
 def _panel(title: str, curves: Curves, steps: int) -> Panel:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy import special, stats
 
-from heedful.config import ModelConfig, StudyConfig, TrainConfig, TranslatorConfig
+from heedful.config import EncoderName, ModelConfig, StudyConfig, TrainConfig, TranslatorConfig
 from heedful.data.batching import Batch, PairBatch, collate, copying_batches, training_batches
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs
@@ -40,6 +40,7 @@ from heedful.theory.optimal import optimal_attention
 WORDS = {"copy-permutation": LENGTH, "copy-mixture": 2 * LENGTH, "copy-vocab": TYPES, "permute": TYPES}
 HELD_OUT = 1_000_003  # seed of the sequences that accuracy is measured on
 LEARNED = 0.99
+GOOD, BAD = 0.95, 0.6  # accuracies that make a single head good, and below which it is bad
 # Where γ is read in the keyword task.
 PLACES = {"keyword": "γ at the keyword", "next": "γ one position later", "mean": "γ on average", "last": "γ at the end"}
 
@@ -49,12 +50,22 @@ def curve_unit(task: str, seed: int, sizes: CopyingBudget) -> Unit:
     return _unit(f"{task}-{seed}", task, sizes, sizes.steps, seed=seed)
 
 
-def head_unit(name: str, heads: Sequence[int], order: int, sizes: CopyingBudget) -> Unit:
+def head_unit(name: str, variant: str, heads: Sequence[int], order: int, sizes: CopyingBudget) -> Unit:
     """Training on permutations with one head for each of these seeds; the rest of the model is the same for all.
 
-    order: seed of the order of the data.
+    variant: a name in `sizes.variants`. order: seed of the order of the data.
     """
-    return _unit(name, "copy-permutation", sizes, sizes.head_steps, seed=0, heads=list(heads), order=order)
+    chosen = replace(sizes, translator=sizes.variants[variant])
+    return _unit(name, "copy-permutation", chosen, sizes.head_steps, seed=0, heads=list(heads), order=order)
+
+
+def candidate_unit(variant: str, head: int, sizes: CopyingBudget) -> Unit:
+    """Which kind of head the initialisation of this seed is."""
+    unit = head_unit(f"head-{variant}-{head}", variant, [head], 0, sizes)
+    arguments = {name: value for name, value in unit.arguments.items() if name not in ("order", "heads", "task")}
+    return Unit(
+        unit.name, f"{__name__}:head_kind", arguments | {"head": head, "orders": list(range(sizes.head_orders))}
+    )
 
 
 def _unit(name: str, task: str, sizes: CopyingBudget, steps: int, **more: Any) -> Unit:
@@ -80,14 +91,16 @@ def learning_curve(
     translator: Mapping[str, Any],
     heads: Sequence[int] | None = None,
     order: int | None = None,
+    enough: float | None = None,
     device: torch.device,
     report: OnEvent,
 ) -> dict[str, Any]:
     """Token accuracy on held-out sequences every `every` steps until it is learned or `steps` are over.
 
-    Returns `steps`, `accuracy` and `learned`, the step at which 99 % was reached (None: not by the last).
+    enough: the accuracy that counts as learned, `LEARNED` by default. Returns `steps`, `accuracy` and `learned`, the
+    step at which it was reached (None: not by the last).
     """
-    vocabulary = EOS + 1 + WORDS[task]
+    vocabulary, goal = EOS + 1 + WORDS[task], LEARNED if enough is None else enough
     model = build_model(from_mapping(TranslatorConfig, translator), vocabulary, seed, heads).to(device)
     batches = copying_batches(task, batch_size, seed=seed if order is None else order, device=device)
     test = next(copying_batches(task, held_out, seed=HELD_OUT, device=device))
@@ -98,13 +111,30 @@ def learning_curve(
             curve["steps"].append(step)
             curve["accuracy"].append(_accuracy(model, test))
             report({"step": step, "steps": steps, "accuracy": curve["accuracy"][-1]})
-            if curve["accuracy"][-1] >= LEARNED:
+            if curve["accuracy"][-1] >= goal:
                 return curve | {"learned": step}
         if step < steps:
             optimiser.zero_grad(set_to_none=True)
             model.loss(next(batches)).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
     return curve
+
+
+def head_kind(*, head: int, orders: Sequence[int], **arguments: Any) -> dict[str, Any]:
+    """`kind`: good or bad if a model with this head alone is so in every order of the data, else None.
+
+    Good is 95 % within the steps, bad below 60 % at their end. The first order that differs ends the trial; `accuracy`
+    has the last one of each that was tried.
+    """
+    kinds: list[str | None] = []
+    accuracy = []
+    for order in orders:
+        curve = learning_curve(task="copy-permutation", heads=[head], order=order, enough=GOOD, **arguments)
+        accuracy.append(curve["accuracy"][-1])
+        kinds.append("good" if curve["learned"] is not None else "bad" if accuracy[-1] < BAD else None)
+        if kinds[-1] is None or kinds[-1] != kinds[0]:
+            return {"kind": None, "accuracy": accuracy}
+    return {"kind": kinds[0], "accuracy": accuracy}
 
 
 def build_model(config: TranslatorConfig, vocabulary: int, seed: int, heads: Sequence[int] | None) -> Translator:
@@ -114,11 +144,13 @@ def build_model(config: TranslatorConfig, vocabulary: int, seed: int, heads: Seq
     if heads is None:
         return base
     model = Translator(replace(config, heads=len(heads)), vocabulary)
-    shared = {name: tensor for name, tensor in base.state_dict().items() if not name.startswith("scorer.")}
+    shared = {name: tensor for name, tensor in base.state_dict().items() if not name.startswith(("scorer.", "values."))}
     model.load_state_dict(shared, strict=False)
-    for weight, head in zip(model.scorer.weights, heads, strict=True):
+    for k, head in enumerate(heads):
         torch.manual_seed(head)
-        weight.reset_parameters()  # type: ignore[operator]
+        for parts in (model.scorer.weights, model.values):
+            if len(parts):
+                parts[k].reset_parameters()  # type: ignore[operator]
     return model
 
 
@@ -165,11 +197,12 @@ def slower(first: Sequence[Answer], second: Sequence[Answer], steps: int) -> tup
     return -float(test.statistic), float(test.pvalue)  # scipy compares how often runs learn, not how long they take
 
 
-def keyword_unit(seed: int, sizes: KeywordBudget) -> Unit:
-    """One seed's training on the keyword task under uniform attention."""
-    arguments = {name: content(getattr(sizes, name)) for name in ("steps", "batch_size", "held_out", "model")}
+def keyword_unit(encoder: EncoderName, seed: int, sizes: KeywordBudget) -> Unit:
+    """One seed's training of one encoder on the keyword task under uniform attention."""
+    arguments = {name: content(getattr(sizes, name)) for name in ("steps", "batch_size", "held_out")}
+    arguments |= {"model": content(replace(sizes.model, encoder=encoder))}
     arguments |= {"seed": seed, "evaluate_at": list(sizes.evaluate_at)}
-    return Unit(f"keyword-{seed}", f"{__name__}:follow_keyword", arguments)
+    return Unit(f"keyword-{encoder}-{seed}", f"{__name__}:follow_keyword", arguments)
 
 
 def follow_keyword(
@@ -298,7 +331,8 @@ def _rows(
         batch = collate(pairs, np.array([m]), device)
         output = model(batch)
         words = batch.target_out[0].cpu().numpy()
-        gamma, gamma_state = (model.output(x[0]).double().cpu().numpy() for x in (output.hidden, output.states))
+        single = model.pool_one(output.hidden)
+        gamma, gamma_state = (model.output(x[0]).double().cpu().numpy() for x in (single, output.states))
         beta = translator_probe(model, output.hidden, output.states, batch.target_out)[0].cpu().numpy()
         if random is not None:
             gamma, gamma_state = (random.normal(0.0, logits.std(), logits.shape) for logits in (gamma, gamma_state))

@@ -17,6 +17,7 @@ from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
+from heedful.data.word_vectors import vector_words
 from heedful.execution.pool import OnEvent
 from heedful.metrics.agreement import agreement, contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
@@ -399,23 +400,38 @@ def find_statistics(budget: str, answers: Mapping[str, Sequence[Answer]]) -> Fin
         ours = answers[corpus.data][0] if corpus.data else None
         sizes = [(column, exactly(ours[column]) if ours else None) for column in COLUMNS]
         cells = [Cell(size, printed.get((corpus.name, column), (None,))[0], digits=0) for column, size in sizes]
-        rows.append(Row(corpus.name, tuple(cells)))
-    return Finding((ResultTable("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE,))
+        rows.append(Row(f"{corpus.name} (a sample)" if corpus.sample else corpus.name, tuple(cells)))
+    samples = tuple(f"{corpus.name} is a sample here: {corpus.sample}." for corpus in corpora(budget) if corpus.sample)
+    return Finding((ResultTable("Table 9: the data", COLUMNS, tuple(rows)),), notes=(NOTE, *samples))
 
 
 def statistics_units(budget: str) -> dict[str, list[Unit]]:
     """The numbers of Table 9, by corpus."""
     function, subwords = f"{__name__}:statistics", SUBWORDS[budget]
     return {
-        data: [Unit(f"statistics-{data.replace(':', '-')}", function, {"data": data, "subwords": subwords})]
-        for data in studies(budget)
+        data: [
+            Unit(
+                f"statistics-{data.replace(':', '-')}",
+                function,
+                {"data": data, "subwords": subwords}
+                | ({"known_words": study.known_words} if study.known_words else {}),
+            )
+        ]
+        for data, study in studies(budget).items()
     }
 
 
 def statistics(
-    data: str, subwords: int = 8000, *, device: Any = None, report: OnEvent | None = None
+    data: str,
+    subwords: int = 8000,
+    known_words: str | None = None,
+    *,
+    device: Any = None,
+    report: OnEvent | None = None,
 ) -> dict[str, float]:
     """The five numbers of Table 9 for one corpus, whole and uncut.
+
+    known_words: a file of word vectors, whose words are in the vocabulary however rare they are.
 
     >>> statistics("polarity")["train median length"]
     12.0
@@ -428,7 +444,8 @@ def statistics(
         }
         vocabulary = len(tokeniser)
     else:
-        encoded = encode(corpus, max_length=1_000_000)
+        known = vector_words(known_words) if known_words else frozenset[str]()
+        encoded = encode(corpus, max_length=1_000_000, known=known)
         lengths = {"train": encoded.train.lengths, "validation": encoded.validation.lengths}
         vocabulary = len(encoded.vocabulary)
     sizes = {"vocabulary": float(vocabulary)}

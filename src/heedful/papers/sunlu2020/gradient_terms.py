@@ -6,6 +6,9 @@ the tokens of a class. Which class term D helps depends on the sign of VᵀW, wh
 Classes are therefore told apart by it: the class *with* VᵀW (positive tokens where VᵀW > 0 at the end, negative ones
 where it is below 0) and the class *against* it. Turning y and W around changes the sign of A, B and C and of nothing
 else, so these three are taken towards the class's own label; of neutral tokens, towards the label with VᵀW.
+
+Eq. 17, and with it the argument for C, rests on the products e_iᵀe_j: above 0 within a class, below 0 between positive
+and negative tokens. They are measured too, as means over all pairs of different tokens.
 """
 
 import copy
@@ -34,6 +37,15 @@ TERMS = ("A", "B", "C", "D", "E", "F")
 DIGITS = {"A": 2, "B": 2, "C": 1, "D": 4, "E": 4, "F": 4}
 CLASSES = ("negative", "positive", "neutral")
 SIDES = ("with VᵀW", "against VᵀW", "neutral")
+# Pairs of classes whose tokens' products are measured, and the sign that Eq. 17 wants of them (0: none).
+PRODUCTS = {
+    "positive, positive": 1,
+    "negative, negative": 1,
+    "positive, negative": -1,
+    "neutral, neutral": 0,
+    "neutral, positive": 0,
+    "neutral, negative": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -61,12 +73,14 @@ BUDGETS = {
 def flow_unit(scale: float, seed: int, sizes: FlowBudget) -> Unit:
     """One training run, whose terms are measured on the way."""
     job = TrainingJob(sizes.data, "DP", scale, seed, sample=sizes.sample, recipe=sizes.recipe)
-    arguments = content(job) | {"steps": list(sizes.steps)}
+    arguments = content(job) | {"steps": list(sizes.steps), "products": list(PRODUCTS)}
     return Unit(f"terms-{sizes.data}-{scale:g}-{seed}", f"{__name__}:follow_terms", arguments)
 
 
-def follow_terms(*, steps: list[int], device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
-    """A unit: train one DP; at each of `steps`: mean terms and scores by class, and VᵀW.
+def follow_terms(
+    *, steps: list[int], products: list[str], device: torch.device, report: OnEvent, **settings: Any
+) -> dict[str, Any]:
+    """A unit: train one DP; at each of `steps`: mean terms and scores by class, VᵀW, and e_iᵀe_j of `products`.
 
     `off` is the difference from autograd at the first and the last of them.
 
@@ -81,6 +95,7 @@ def follow_terms(*, steps: list[int], device: torch.device, report: OnEvent, **s
     classified = np.any(list(groups.values()), axis=0)
     seen: dict[str, Any] = {"steps": [], "dot": [], "off": [], "foretold": [], "texts": len(ids)}
     seen |= {name: {group: [] for group in groups} for name in (*TERMS, "polarity", "score")}
+    seen["products"] = {pair: [] for pair in products}
     before: list[NDArray[np.float64]] = []
 
     def at_step(step: int) -> None:
@@ -100,6 +115,9 @@ def follow_terms(*, steps: list[int], device: torch.device, report: OnEvent, **s
         for name, values in numbers.items():
             for group, which in groups.items():
                 seen[name][group].append(float(values[which].mean()) if which.any() else 0.0)
+        for pair in products:
+            one, other = pair.split(", ")
+            seen["products"][pair].append(mean_product(now.embedding, groups[one], groups[other]))
         report({"step": step, "steps": steps[-1]})
 
     train_epochs(model, texts, job, lambda epoch, loss: False, tuple(steps), at_step)
@@ -114,6 +132,19 @@ def parameters(model: AttentionClassifier) -> DotModel:
         for p in (model.embedding.weight, model.output.weight[0], model.scorer.context.weight[0])
     )
     return DotModel(e, W, V, model.scorer.scale)
+
+
+def mean_product(embedding: NDArray[np.float64], one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    """The mean of e_iᵀe_j over tokens i of one class and j ≠ i of the other; 0 where there is no pair.
+
+    >>> e = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]])
+    >>> mean_product(e, np.array([True, True, False]), np.array([True, True, False]))
+    3.0
+    """
+    same = one & other
+    pairs = int(one.sum()) * int(other.sum()) - int(same.sum())
+    total = embedding[one].sum(0) @ embedding[other].sum(0) - (embedding[same] ** 2).sum()
+    return float(total / pairs) if pairs else 0.0
 
 
 def autograd_difference(model: AttentionClassifier, split: EncodedSplit) -> float:
@@ -172,6 +203,11 @@ def find_terms(budget: str, runs: Mapping[float, Sequence[Answer]]) -> Finding:
             for side in SIDES[:2]:
                 lowest = [float(curve[1:].min()) for curve in _curves(each, name, side)]  # after the first step
                 values.append(seed_value(f"{name} along training, {side}, λ = {scale:g}", lowest))
+        products = {
+            pair: [mean_over_seeds(c) for c in np.transpose([r["products"][pair] for r in each])] for pair in PRODUCTS
+        }
+        figures.append(_products_figure(scale, each[0]["steps"], products))
+        values += [Value(f"e_i·e_j, {pair}, λ = {scale:g}, last", curve[-1]) for pair, curve in products.items()]
         for k, name in enumerate(("polarity", "attention")):
             foretold = mean_over_seeds([np.mean([pair[k] for pair in run["foretold"]]) for run in each])
             values.append(Value(f"foretold, {name}, λ = {scale:g}", foretold))
@@ -204,6 +240,20 @@ def _curves(runs: Sequence[Answer], name: str, side: str) -> list[NDArray[np.flo
         sign = own if name in ("A", "B", "C", "polarity") else 1
         curves.append(np.array(run[name][group]) * sign * (run["texts"] if name in TERMS else 1))
     return curves
+
+
+def _products_figure(scale: float, steps: Sequence[int], products: Mapping[str, Sequence[Estimate]]) -> Figure:
+    x = [float(step) for step in steps]
+    panel = Panel(
+        "mean e_iᵀe_j between classes",
+        tuple(curve(pair, x, each) for pair, each in products.items()),
+        x_label="training step",
+        y_label="e_iᵀe_j",
+        x_log=True,
+        reference=0.0,
+    )
+    caption = "Eq. 17 wants products above 0 within the positive and the negative tokens, and below 0 between them."
+    return Figure(f"products-{scale:g}", f"Products of embeddings, λ = {scale:g}", (panel,), caption)
 
 
 def _figure(scale: float, steps: Sequence[int], seen: Mapping[str, Mapping[str, Sequence[Estimate]]]) -> Figure:
