@@ -1,0 +1,16 @@
+"""The contents of heedful2026: our own experiments on when attention is learned, and what helps."""
+
+from heedful.papers.experiment import unit_experiment
+from heedful.papers.heedful2026 import config, dose
+
+TITLE = "When is attention learned, and what helps? (our own experiments, 2026)"
+
+EXPERIMENTS = (
+    unit_experiment(
+        "dose",
+        "Dose and response: learning time against preflight's statistic",
+        config.DOSE_BUDGETS.get,
+        dose.find_dose,
+        dose.dose_units,
+    ),
+)
