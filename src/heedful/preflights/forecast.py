@@ -82,4 +82,4 @@ def held_out_times(measured: Sequence[MeasuredTime]) -> Floats:
 
 def _logarithms(statistic: Floats, knots: Sequence[float]) -> Floats:
     least = min((knot for knot in knots if knot > 0), default=1.0)
-    return np.log(np.maximum(statistic, least / BELOW))
+    return np.log(np.maximum(statistic, max(least / BELOW, np.finfo(np.float64).tiny)))
