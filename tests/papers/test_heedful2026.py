@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.batching import copying_batches
 from heedful.data.synthetic.tasks import find_task, types_of
+from heedful.data.vocabulary import BOS, EOS
+from heedful.models.translator import Translator
 from heedful.papers.claims import Condition
 from heedful.papers.experiment import Result, result_path
-from heedful.papers.heedful2026 import dose, models
-from heedful.papers.heedful2026.config import DOSE_BUDGETS, EASY, DoseBudget
+from heedful.papers.heedful2026 import dose, models, recipes
+from heedful.papers.heedful2026.config import CAUSE_BUDGETS, CURE_BUDGETS, DOSE_BUDGETS, EASY, PLAIN, DoseBudget, Recipe
 from heedful.papers.reproduction import claims, paper
 from heedful.papers.snell2021.config import COPYING_BUDGETS
 from heedful.reports.paper_figures import figure_svg
@@ -133,8 +136,8 @@ def test_the_picture_marks_what_is_censored(monkeypatch: pytest.MonkeyPatch):
     finding = dose.find_dose("smoke", answers)
     (panel,) = finding.figures[0].panels
     by_label = {points.label: points for points in panel.points}
-    assert set(by_label) == {*sizes.doses, "censored"}
-    assert by_label["censored"].y == (100.0,)
+    assert {points.group for points in panel.points} == set(sizes.doses)
+    assert sum(by_label[f"{family}, censored"].y == (100.0,) for family in sizes.doses) == 1
     assert sum(len(points.x) for points in panel.points) == len(sizes.tasks)
     assert figure_svg(finding.figures[0]) == figure_svg(finding.figures[0])
     first = finding.tables[0].rows[0]
@@ -146,3 +149,102 @@ def test_the_picture_is_first_on_the_page(reproduced_own: Reproduced):
     assert first.name == "dose"
     stored = Result.load(result_path(reproduced_own.results, "heedful2026", "smoke", first.name))
     assert stored.finding.figures[0].name == "dose"
+
+
+def followed(recipe: Recipe, task: str = "copy-dose:43", **sizes):
+    arguments = models.copying_unit(task, 1, replace(SMOKE, **sizes), recipe).arguments
+    return models.follow_copying(**arguments, device=CPU, report=lambda event: None)
+
+
+def test_units_of_all_experiments_have_names_of_their_own():
+    for budget in ("smoke", "quick", "paper"):
+        units = [
+            unit
+            for units in (dose.dose_units, recipes.cause_units, recipes.cure_units)
+            for each in units(budget).values()
+            for unit in each
+        ]
+        assert len({unit.name for unit in units}) == len({unit.file for unit in units})
+    plain = models.copying_unit("copy-dose:40", 0, SMOKE)
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Recipe()) == plain
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Recipe(heads=2)).name.startswith("copy-dose-40-batch=4")
+
+
+def test_at_quick_every_recipe_has_twenty_seeds_and_a_plain_run_beside_it():
+    for sizes in (CAUSE_BUDGETS["quick"], CURE_BUDGETS["quick"]):
+        assert sizes.seeds >= 20
+        assert all(recipes[PLAIN] == Recipe() for recipes in sizes.recipes.values())
+
+
+def test_a_head_start_changes_the_run_and_is_counted_apart():
+    plain, started = followed(Recipe()), followed(Recipe(uniform_steps=3))
+    assert plain["steps"] == started["steps"] == [0, 2, 4]
+    assert (plain["before"], started["before"]) == (0, 3)
+    assert plain["accuracy"] != started["accuracy"] or plain["agreement"] != started["agreement"]
+    assert followed(Recipe(uniform_steps=3)) == started
+
+
+def test_scrambled_targets_are_those_of_other_sequences():
+    batch = next(copying_batches("copy-vocab", 5))
+    changed = models.scrambled(batch)
+    assert torch.equal(changed.source, batch.source)
+    assert torch.equal(changed.target_out[1:], batch.target_out[:-1])
+    assert torch.equal(changed.target_in[0], batch.target_in[-1])
+    batches = models.recipe_batches("copy-vocab", 5, Recipe(uniform_steps=1, scrambled=True), 0, CPU)
+    assert not torch.equal((first := next(batches)).source, first.target_out)
+    assert torch.equal((second := next(batches)).source, second.target_out)
+
+
+def test_short_sequences_are_the_beginning_of_long_ones():
+    batch = models.shortened(next(copying_batches("copy-vocab", 3)), 7)
+    assert batch.source.shape == batch.target_in.shape == batch.target_out.shape == batch.source_mask.shape == (3, 8)
+    assert (batch.source[:, -1] == EOS).all()
+    assert (batch.target_in[:, 0] == BOS).all()
+    assert torch.equal(batch.target_in[:, 1:], batch.target_out[:, :-1])
+    batches = models.recipe_batches("copy-vocab", 3, Recipe(curriculum_steps=2), 0, CPU)
+    assert [next(batches).source.shape[1] for _ in range(3)] == [6, 23, 41]
+
+
+def test_informative_pairs_take_the_place_of_a_share_of_the_batch():
+    batch = next(models.recipe_batches("copy-dose:40", 40, Recipe(informative=0.05), 0, CPU))
+    assert batch.source.shape == (40, 41)
+    assert int(batch.source[2:].max()) == EOS + 40
+    assert int(batch.source[:2].max()) > EOS + 40
+
+
+def test_transplants_take_their_part_and_no_other():
+    torch.manual_seed(0)
+    donor = Translator(SMOKE.translator, 50)
+    for part, moved in (("knowledge", ("embedding.", "context_in.", "output.")), ("attention", ("scorer.",))):
+        torch.manual_seed(1)
+        model = Translator(SMOKE.translator, 50)
+        models.transplant(model, donor, part)
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(tensor, donor.state_dict()[name]) == name.startswith(moved), (part, name)
+    assert followed(Recipe(donor="knowledge", donor_steps=2)) != followed(Recipe(donor="attention", donor_steps=2))
+
+
+def test_a_run_begins_anew_where_it_has_not_learned(monkeypatch: pytest.MonkeyPatch):
+    assert followed(Recipe(restart_after=2))["restarts"] == 2
+    monkeypatch.setattr(models, "HALF", 0.0)
+    assert followed(Recipe(restart_after=2)) == followed(Recipe())
+
+
+@pytest.mark.parametrize("recipe", [Recipe(heads=2), Recipe(embedding_scale=2.0), Recipe(guide_steps=2)])
+def test_other_recipes_run(recipe):
+    run = followed(recipe)
+    assert run["steps"] == [0, 2, 4]
+    assert run == followed(recipe)
+
+
+def test_ratios_of_censored_times():
+    def runs(*times, before=0):
+        return [{"learned": time, "before": before} for time in times]
+
+    slower = recipes.time_ratio(runs(60, 70, 80), runs(30, 30, 40), "learned", 100)
+    assert slower.value == pytest.approx(2.1)
+    assert 1 < slower.low <= 2.1 <= slower.high
+    assert recipes.time_ratio(runs(None, 50), runs(25, 50), "learned", 100).value == pytest.approx(2.0)
+    assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100, total=True).value == 1.0
+    assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100).value == pytest.approx(0.6)
+    assert np.isnan(recipes.time_ratio(runs(None), runs(None), "learned", 100).value)

@@ -5,6 +5,7 @@ times are what is measured here.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from heedful.papers.snell2021.config import COPYING_BUDGETS, CopyingBudget
 
@@ -18,6 +19,31 @@ DOSES: dict[str, tuple[str, ...]] = {
 }
 _FEW = {"copy-dose": ("40", "60"), "copy-blocks": ("4",), "copy-noise": ("25",)}
 EASY = "copy-dose:60"  # copying 40 of 60 words: what times are compared with
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is changed in a copying run; by default nothing.
+
+    uniform_steps: attention is held uniform for so many steps, then released. scrambled: in those steps every source is
+    paired with the target of another, so that counts are flat. donor: parts of another model, trained for
+    `donor_steps`, replace the fresh ones: "knowledge", the embeddings and the output network of a uniform twin;
+    "attention", the scorer of a model with attention. restart_after: a run with less than half of the words right after
+    so many steps begins anew. curriculum_steps: sequences grow from 5 words to all in so many steps. informative: the
+    share of every batch that is copied from 40 of 60 words. guide_steps: attention is drawn towards α^IBM in so many
+    steps, less and less. embedding_scale, heads: those of the model.
+    """
+
+    uniform_steps: int = 0
+    scrambled: bool = False
+    donor: Literal["", "knowledge", "attention"] = ""
+    donor_steps: int = 0
+    restart_after: int = 0
+    curriculum_steps: int = 0
+    informative: float = 0.0
+    guide_steps: int = 0
+    embedding_scale: float = 1.0
+    heads: int = 1
 
 
 @dataclass(frozen=True)
@@ -39,4 +65,64 @@ DOSE_BUDGETS = {
     "smoke": DoseBudget(2, 120, _FEW, COPYING_BUDGETS["smoke"]),
     "quick": DoseBudget(20, 2000, DOSES, replace(COPYING_BUDGETS["quick"], evaluate_every=5)),
     "paper": DoseBudget(50, 10_000, DOSES, replace(COPYING_BUDGETS["paper"], evaluate_every=5)),
+}
+
+
+@dataclass(frozen=True)
+class RecipeBudget:
+    """Sizes of an experiment that compares recipes: for each task, recipes by name, the first of them plain."""
+
+    seeds: int
+    recipes: dict[str, dict[str, Recipe]]
+    copying: CopyingBudget
+
+
+PLAIN = "plain"
+
+
+def _causes(head_start: int, donor_steps: int) -> dict[str, dict[str, Recipe]]:
+    """What is known before attention is released, or put into the model."""
+    return {
+        EASY: {
+            PLAIN: Recipe(),
+            "head start": Recipe(uniform_steps=head_start),
+            "scrambled head start": Recipe(uniform_steps=head_start, scrambled=True),
+            "knowledge transplanted": Recipe(donor="knowledge", donor_steps=donor_steps),
+            "attention transplanted": Recipe(donor="attention", donor_steps=donor_steps),
+        }
+    }
+
+
+CAUSE_BUDGETS = {
+    "smoke": RecipeBudget(2, _causes(2, 2), COPYING_BUDGETS["smoke"]),
+    "quick": RecipeBudget(20, _causes(20, 50), replace(COPYING_BUDGETS["quick"], evaluate_every=2)),
+    "paper": RecipeBudget(50, _causes(20, 50), replace(COPYING_BUDGETS["paper"], evaluate_every=2)),
+}
+HARD = ("copy-dose:40", "copy-mixture:2")  # where counts tell nothing
+WEAK = "copy-dose:41"  # where they tell a little
+
+
+def _cures(phase: int) -> dict[str, dict[str, Recipe]]:
+    """What might help where attention is slow to be learned; phase: steps of what happens at first only."""
+    everywhere = {
+        PLAIN: Recipe(),
+        "embeddings of scale 0.5": Recipe(embedding_scale=0.5),
+        "embeddings of scale 2": Recipe(embedding_scale=2.0),
+        "2 heads": Recipe(heads=2),
+        "4 heads": Recipe(heads=4),
+        "8 heads": Recipe(heads=8),
+        "restarts": Recipe(restart_after=2 * phase),
+        "shorter sequences first": Recipe(curriculum_steps=phase),
+        "5 % informative pairs": Recipe(informative=0.05),
+        "attention guided by counts": Recipe(guide_steps=phase),
+        "uniform attention first": Recipe(uniform_steps=phase),
+    }
+    guided = {name: everywhere[name] for name in (PLAIN, "attention guided by counts")}
+    return {**dict.fromkeys(HARD, everywhere), WEAK: guided}
+
+
+CURE_BUDGETS = {
+    "smoke": RecipeBudget(2, _cures(2), replace(COPYING_BUDGETS["smoke"], batch_size=20)),
+    "quick": RecipeBudget(20, _cures(40), replace(COPYING_BUDGETS["quick"], evaluate_every=5)),
+    "paper": RecipeBudget(50, _cures(40), replace(COPYING_BUDGETS["paper"], evaluate_every=5)),
 }

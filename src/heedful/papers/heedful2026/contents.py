@@ -1,7 +1,7 @@
 """The contents of heedful2026: our own experiments on when attention is learned, and what helps."""
 
 from heedful.papers.experiment import unit_experiment
-from heedful.papers.heedful2026 import config, dose
+from heedful.papers.heedful2026 import config, dose, recipes
 
 TITLE = "When is attention learned, and what helps? (our own experiments, 2026)"
 
@@ -12,5 +12,19 @@ EXPERIMENTS = (
         config.DOSE_BUDGETS.get,
         dose.find_dose,
         dose.dose_units,
+    ),
+    unit_experiment(
+        "causes",
+        "Causes: what makes attention faster",
+        config.CAUSE_BUDGETS.get,
+        recipes.find_causes,
+        recipes.cause_units,
+    ),
+    unit_experiment(
+        "cures",
+        "Cures: what helps where counts tell little",
+        config.CURE_BUDGETS.get,
+        recipes.find_cures,
+        recipes.cure_units,
     ),
 )

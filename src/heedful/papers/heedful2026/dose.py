@@ -171,12 +171,11 @@ def _figure(measured: Sequence[MeasuredTime], budget: int) -> Figure:
     """One dot per dose; those that half of the runs did not learn are marked."""
     points = []
     for family in dict.fromkeys(point.family for point in measured):
-        own = [point for point in measured if point.family == family and not point.censored]
-        points.append(Points(family, tuple(p.statistic for p in own), tuple(p.time for p in own), large=True))
-    late = [point for point in measured if point.censored]
-    points.append(
-        Points("censored", tuple(p.statistic for p in late), tuple(p.time for p in late), large=True, hollow=True)
-    )
+        for censored in (True, False):  # the legend shows the last
+            own = [point for point in measured if point.family == family and point.censored == censored]
+            label = f"{family}, censored" if censored else family
+            x, y = tuple(point.statistic for point in own), tuple(point.time for point in own)
+            points.append(Points(label, x, y, group=family, large=True, hollow=censored))
     panel = Panel(
         "learning time against what counts tell",
         points=tuple(points),
