@@ -12,7 +12,16 @@ from heedful.models.translator import Translator
 from heedful.papers.claims import Condition
 from heedful.papers.experiment import Result, result_path
 from heedful.papers.heedful2026 import dose, models, recipes
-from heedful.papers.heedful2026.config import CAUSE_BUDGETS, CURE_BUDGETS, DOSE_BUDGETS, EASY, PLAIN, DoseBudget, Recipe
+from heedful.papers.heedful2026.calibration import calibration_of
+from heedful.papers.heedful2026.config import (
+    CAUSE_BUDGETS,
+    CURE_BUDGETS,
+    DOSE_BUDGETS,
+    EASY,
+    PLAIN,
+    DoseBudget,
+    Intervention,
+)
 from heedful.papers.reproduction import claims, paper
 from heedful.papers.snell2021.config import COPYING_BUDGETS
 from heedful.reports.paper_figures import figure_svg
@@ -151,7 +160,17 @@ def test_the_picture_is_first_on_the_page(reproduced_own: Reproduced):
     assert stored.finding.figures[0].name == "dose"
 
 
-def followed(recipe: Recipe, task: str = "copy-dose:43", **sizes):
+def test_the_calibration_is_what_was_measured(reproduced_own: Reproduced):
+    calibrated = calibration_of(reproduced_own.results, "smoke")
+    assert len(calibrated.times) == len(DOSE_BUDGETS["smoke"].tasks)
+    assert {point.family for point in calibrated.times} == set(DOSE_BUDGETS["smoke"].doses)
+    assert all(point.censored and point.time == 4.0 for point in calibrated.times)
+    assert calibrated.easy_time == 4.0
+    expected = {(name, task) for task, each in CURE_BUDGETS["smoke"].recipes.items() for name in each if name != PLAIN}
+    assert {(cure.name, cure.task) for cure in calibrated.cures} == expected
+
+
+def followed(recipe: Intervention, task: str = "copy-dose:43", **sizes):
     arguments = models.copying_unit(task, 1, replace(SMOKE, **sizes), recipe).arguments
     return models.follow_copying(**arguments, device=CPU, report=lambda event: None)
 
@@ -166,22 +185,22 @@ def test_units_of_all_experiments_have_names_of_their_own():
         ]
         assert len({unit.name for unit in units}) == len({unit.file for unit in units})
     plain = models.copying_unit("copy-dose:40", 0, SMOKE)
-    assert models.copying_unit("copy-dose:40", 0, SMOKE, Recipe()) == plain
-    assert models.copying_unit("copy-dose:40", 0, SMOKE, Recipe(heads=2)).name.startswith("copy-dose-40-batch=4")
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Intervention()) == plain
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Intervention(heads=2)).name.startswith("copy-dose-40-batch=4")
 
 
 def test_at_quick_every_recipe_has_twenty_seeds_and_a_plain_run_beside_it():
     for sizes in (CAUSE_BUDGETS["quick"], CURE_BUDGETS["quick"]):
         assert sizes.seeds >= 20
-        assert all(recipes[PLAIN] == Recipe() for recipes in sizes.recipes.values())
+        assert all(recipes[PLAIN] == Intervention() for recipes in sizes.recipes.values())
 
 
 def test_a_head_start_changes_the_run_and_is_counted_apart():
-    plain, started = followed(Recipe()), followed(Recipe(uniform_steps=3))
+    plain, started = followed(Intervention()), followed(Intervention(uniform_steps=3))
     assert plain["steps"] == started["steps"] == [0, 2, 4]
     assert (plain["before"], started["before"]) == (0, 3)
     assert plain["accuracy"] != started["accuracy"] or plain["agreement"] != started["agreement"]
-    assert followed(Recipe(uniform_steps=3)) == started
+    assert followed(Intervention(uniform_steps=3)) == started
 
 
 def test_scrambled_targets_are_those_of_other_sequences():
@@ -190,7 +209,7 @@ def test_scrambled_targets_are_those_of_other_sequences():
     assert torch.equal(changed.source, batch.source)
     assert torch.equal(changed.target_out[1:], batch.target_out[:-1])
     assert torch.equal(changed.target_in[0], batch.target_in[-1])
-    batches = models.recipe_batches("copy-vocab", 5, Recipe(uniform_steps=1, scrambled=True), 0, CPU)
+    batches = models.recipe_batches("copy-vocab", 5, Intervention(uniform_steps=1, scrambled=True), 0, CPU)
     assert not torch.equal((first := next(batches)).source, first.target_out)
     assert torch.equal((second := next(batches)).source, second.target_out)
 
@@ -201,12 +220,12 @@ def test_short_sequences_are_the_beginning_of_long_ones():
     assert (batch.source[:, -1] == EOS).all()
     assert (batch.target_in[:, 0] == BOS).all()
     assert torch.equal(batch.target_in[:, 1:], batch.target_out[:, :-1])
-    batches = models.recipe_batches("copy-vocab", 3, Recipe(curriculum_steps=2), 0, CPU)
+    batches = models.recipe_batches("copy-vocab", 3, Intervention(curriculum_steps=2), 0, CPU)
     assert [next(batches).source.shape[1] for _ in range(3)] == [6, 23, 41]
 
 
 def test_informative_pairs_take_the_place_of_a_share_of_the_batch():
-    batch = next(models.recipe_batches("copy-dose:40", 40, Recipe(informative=0.05), 0, CPU))
+    batch = next(models.recipe_batches("copy-dose:40", 40, Intervention(informative=0.05), 0, CPU))
     assert batch.source.shape == (40, 41)
     assert int(batch.source[2:].max()) == EOS + 40
     assert int(batch.source[:2].max()) > EOS + 40
@@ -221,16 +240,20 @@ def test_transplants_take_their_part_and_no_other():
         models.transplant(model, donor, part)
         for name, tensor in model.state_dict().items():
             assert torch.equal(tensor, donor.state_dict()[name]) == name.startswith(moved), (part, name)
-    assert followed(Recipe(donor="knowledge", donor_steps=2)) != followed(Recipe(donor="attention", donor_steps=2))
+    assert followed(Intervention(donor="knowledge", donor_steps=2)) != followed(
+        Intervention(donor="attention", donor_steps=2)
+    )
 
 
 def test_a_run_begins_anew_where_it_has_not_learned(monkeypatch: pytest.MonkeyPatch):
-    assert followed(Recipe(restart_after=2))["restarts"] == 2
+    assert followed(Intervention(restart_after=2))["restarts"] == 2
     monkeypatch.setattr(models, "HALF", 0.0)
-    assert followed(Recipe(restart_after=2)) == followed(Recipe())
+    assert followed(Intervention(restart_after=2)) == followed(Intervention())
 
 
-@pytest.mark.parametrize("recipe", [Recipe(heads=2), Recipe(embedding_scale=2.0), Recipe(guide_steps=2)])
+@pytest.mark.parametrize(
+    "recipe", [Intervention(heads=2), Intervention(embedding_scale=2.0), Intervention(guide_steps=2)]
+)
 def test_other_recipes_run(recipe):
     run = followed(recipe)
     assert run["steps"] == [0, 2, 4]

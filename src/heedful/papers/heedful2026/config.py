@@ -22,7 +22,7 @@ EASY = "copy-dose:60"  # copying 40 of 60 words: what times are compared with
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Intervention:
     """What is changed in a copying run; by default nothing.
 
     uniform_steps: attention is held uniform for so many steps, then released. scrambled: in those steps every source is
@@ -73,22 +73,22 @@ class RecipeBudget:
     """Sizes of an experiment that compares recipes: for each task, recipes by name, the first of them plain."""
 
     seeds: int
-    recipes: dict[str, dict[str, Recipe]]
+    recipes: dict[str, dict[str, Intervention]]
     copying: CopyingBudget
 
 
 PLAIN = "plain"
 
 
-def _causes(head_start: int, donor_steps: int) -> dict[str, dict[str, Recipe]]:
+def _causes(head_start: int, donor_steps: int) -> dict[str, dict[str, Intervention]]:
     """What is known before attention is released, or put into the model."""
     return {
         EASY: {
-            PLAIN: Recipe(),
-            "head start": Recipe(uniform_steps=head_start),
-            "scrambled head start": Recipe(uniform_steps=head_start, scrambled=True),
-            "knowledge transplanted": Recipe(donor="knowledge", donor_steps=donor_steps),
-            "attention transplanted": Recipe(donor="attention", donor_steps=donor_steps),
+            PLAIN: Intervention(),
+            "head start": Intervention(uniform_steps=head_start),
+            "scrambled head start": Intervention(uniform_steps=head_start, scrambled=True),
+            "knowledge transplanted": Intervention(donor="knowledge", donor_steps=donor_steps),
+            "attention transplanted": Intervention(donor="attention", donor_steps=donor_steps),
         }
     }
 
@@ -102,20 +102,20 @@ HARD = ("copy-dose:40", "copy-mixture:2")  # where counts tell nothing
 WEAK = "copy-dose:41"  # where they tell a little
 
 
-def _cures(phase: int) -> dict[str, dict[str, Recipe]]:
+def _cures(phase: int) -> dict[str, dict[str, Intervention]]:
     """What might help where attention is slow to be learned; phase: steps of what happens at first only."""
     everywhere = {
-        PLAIN: Recipe(),
-        "embeddings of scale 0.5": Recipe(embedding_scale=0.5),
-        "embeddings of scale 2": Recipe(embedding_scale=2.0),
-        "2 heads": Recipe(heads=2),
-        "4 heads": Recipe(heads=4),
-        "8 heads": Recipe(heads=8),
-        "restarts": Recipe(restart_after=2 * phase),
-        "shorter sequences first": Recipe(curriculum_steps=phase),
-        "5 % informative pairs": Recipe(informative=0.05),
-        "attention guided by counts": Recipe(guide_steps=phase),
-        "uniform attention first": Recipe(uniform_steps=phase),
+        PLAIN: Intervention(),
+        "embeddings of scale 0.5": Intervention(embedding_scale=0.5),
+        "embeddings of scale 2": Intervention(embedding_scale=2.0),
+        "2 heads": Intervention(heads=2),
+        "4 heads": Intervention(heads=4),
+        "8 heads": Intervention(heads=8),
+        "restarts": Intervention(restart_after=2 * phase),
+        "shorter sequences first": Intervention(curriculum_steps=phase),
+        "5 % informative pairs": Intervention(informative=0.05),
+        "attention guided by counts": Intervention(guide_steps=phase),
+        "uniform attention first": Intervention(uniform_steps=phase),
     }
     guided = {name: everywhere[name] for name in (PLAIN, "attention guided by counts")}
     return {**dict.fromkeys(HARD, everywhere), WEAK: guided}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from heedful.metrics.statistics import Estimate
 from heedful.papers.experiment import Answer, Unit
-from heedful.papers.findings import Cell, Figure, Finding, Panel, Points, ResultTable, Row, Value
+from heedful.papers.findings import Cell, Figure, Finding, Panel, Points, ResultTable, Row, Value, exactly
 from heedful.papers.heedful2026.config import DOSE_BUDGETS, EASY, DoseBudget
 from heedful.papers.heedful2026.models import copying_unit, statistic_unit
 from heedful.papers.snell2021.models import share_learned
@@ -50,6 +50,7 @@ def find_dose(budget: str, answers: Answers) -> Finding:
     }  # the first is the claim's, fixed beforehand
     values = [Value(HELD_OUT, correlations["contrast"])]
     values += [Value(f"{HELD_OUT}, by {name}", correlations[name]) for name in STATISTICS[1:]]
+    values += [Value(f"median step, {point.task}", exactly(point.time)) for point in measured]
     values += [Value(f"share learned, {task}", share_learned(answers["runs", task])) for task in sizes.tasks]
     return Finding(
         (_dose_table(sizes, answers, measured, predicted), _correlation_table(sizes, answers, correlations)),

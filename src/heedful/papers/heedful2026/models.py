@@ -24,7 +24,7 @@ from heedful.models.lexicon import Lexicon, ibm_model_1
 from heedful.models.training import build_optimiser
 from heedful.models.translator import Translator
 from heedful.papers.experiment import Unit
-from heedful.papers.heedful2026.config import Recipe
+from heedful.papers.heedful2026.config import Intervention
 from heedful.papers.snell2021.config import CopyingBudget
 from heedful.papers.snell2021.models import HELD_OUT, LEARNED
 from heedful.preflights.preflight import run_preflight
@@ -38,7 +38,7 @@ COUNTED = 2_000  # sequences from which α^IBM is counted
 AGREED = 0.9  # share of output words whose attention agrees with that at the end, from which on it counts as learned
 
 
-def copying_unit(task: str, seed: int, sizes: CopyingBudget, recipe: Recipe | None = None) -> Unit:
+def copying_unit(task: str, seed: int, sizes: CopyingBudget, recipe: Intervention | None = None) -> Unit:
     """One seed's training on one task; with the plain recipe it is the same unit as without one."""
     arguments = {
         "task": task,
@@ -49,7 +49,7 @@ def copying_unit(task: str, seed: int, sizes: CopyingBudget, recipe: Recipe | No
         "held_out": sizes.held_out,
         "translator": content(sizes.translator),
     }
-    plain, changed = content(Recipe()), content(recipe or Recipe())
+    plain, changed = content(Intervention()), content(recipe or Intervention())
     if changed != plain:
         arguments["recipe"] = changed
     changes = [f"{name}={value}" for name, value in changed.items() if value != plain[name]]
@@ -76,7 +76,7 @@ def follow_copying(
     the steps at which accuracy (`learned`) and attention (`attended`) were there, None where not by the last. All steps
     are counted from the release of attention; `before` are those before it.
     """
-    run = from_mapping(Recipe, recipe or {})
+    run = from_mapping(Intervention, recipe or {})
     config = from_mapping(TranslatorConfig, translator)
     config = replace(config, heads=run.heads, embedding_scale=run.embedding_scale)
     vocabulary = EOS + 1 + (max(types_of(task), types_of(INFORMATIVE)) if run.informative else types_of(task))
@@ -116,7 +116,7 @@ def follow_copying(
     return curve | attention_times(curve["steps"], maps, curve["learned"])
 
 
-def recipe_batches(task: str, size: int, run: Recipe, seed: int, device: torch.device) -> Iterator[PairBatch]:
+def recipe_batches(task: str, size: int, run: Intervention, seed: int, device: torch.device) -> Iterator[PairBatch]:
     """The batches of a run, step by step: scrambled, cut short or mixed as its recipe says."""
     own = copying_batches(task, size, seed=seed, device=device)
     mixed = max(1, round(run.informative * size)) if run.informative else 0
@@ -156,7 +156,7 @@ def _fresh(config: TranslatorConfig, vocabulary: int, seed: int) -> Translator:
 
 
 def _donor(
-    config: TranslatorConfig, vocabulary: int, task: str, size: int, run: Recipe, seed: int, device: torch.device
+    config: TranslatorConfig, vocabulary: int, task: str, size: int, run: Intervention, seed: int, device: torch.device
 ) -> Translator:
     """Another model, of another initialisation, trained on the same task: the uniform twin for its knowledge."""
     donor = _fresh(config, vocabulary, seed + DONATED).to(device)
