@@ -33,6 +33,7 @@ TOGETHER = {
     "tests/papers/test_snell2021.py": "snell2021",
     "tests/papers/test_meister2021.py": "meister2021",
     "tests/papers/test_sunlu2020.py": "sunlu2020",
+    "tests/papers/test_heedful2026.py": "heedful2026",
     "tests/faults/test_damage.py": "damage",
     "tests/studies/test_tracking.py": "tracking",
     "tests/studies/test_translation_study.py": "translation",

@@ -36,6 +36,7 @@ FOLDERS = {
     "papers/snell2021/": "Snell et al. 2021",
     "papers/meister2021/": "Meister et al. 2021",
     "papers/sunlu2020/": "Sun and Lu 2020",
+    "papers/heedful2026/": "our own experiments, 2026",
     "records/": "the list of runs, and SQL across them",
     "reports/": "results as pages and as terminal output",
     "cli/": "the command line",

@@ -19,7 +19,18 @@ OptimiserName = Literal["adam", "adagrad"]
 
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
-COPYING_TASKS = ("copy-vocab", "copy-permutation", "copy-mixture", "permute")
+# Tasks on which the copying model is trained; some are families of tasks (`copy-dose:45`).
+COPYING_TASKS = (
+    "copy-vocab",
+    "copy-permutation",
+    "copy-mixture",
+    "permute",
+    "copy-dose",
+    "copy-blocks",
+    "copy-sets",
+    "copy-zipf",
+    "copy-noise",
+)
 MAX_WIDTH, MAX_DEPTH, MAX_STEPS, MAX_SEEDS = 1 << 16, 100, 10**8, 1_000  # larger values are typing errors
 RESAMPLES = 2000  # of a bootstrap
 READING = ("task", "text", "label", "validation", "test", "lower")  # settings that say how data are read
@@ -349,7 +360,7 @@ def study_preset(data: str, budget: str = "quick", task: str = "classification")
         raise ConfigError(f"budget {budget!r} is not one of {', '.join(BUDGETS)}")
     if task not in TASKS:
         raise ConfigError(f"task {task!r} is not one of {', '.join(TASKS)}")
-    copying = data in COPYING_TASKS
+    copying = data.partition(":")[0] in COPYING_TASKS
     preset = _PRESETS["copying" if copying else task][budget]
     return StudyConfig(data, task=task, budget=budget, source_bos=not copying, **preset)
 

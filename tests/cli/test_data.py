@@ -5,8 +5,11 @@ from typer.testing import CliRunner
 
 from heedful.cli.data import app
 from heedful.data.catalog import CATALOG
+from heedful.data.synthetic.doses import FAMILIES
 from heedful.data.synthetic.tasks import TASKS
 from heedful.errors import DataError
+
+FORMS = [family.form for family in FAMILIES.values()]
 
 
 def run(*arguments):
@@ -15,14 +18,14 @@ def run(*arguments):
 
 def test_list(mirror):
     rows = json.loads(run("list", "--json").stdout)
-    assert [row["name"] for row in rows] == [*CATALOG, *TASKS]
+    assert [row["name"] for row in rows] == [*CATALOG, *TASKS, *FORMS]
     assert all(row["here"] for row in rows)
     assert all(name in run("list").stdout for name in CATALOG)
 
 
 def test_list_without_a_mirror(empty_mirror):
     here = {row["name"] for row in json.loads(run("list", "--json").stdout) if row["here"]}
-    assert here == {"rotten-tomatoes", "imdb-reviews", *TASKS}
+    assert here == {"rotten-tomatoes", "imdb-reviews", *TASKS, *FORMS}
 
 
 def test_show(mirror):
@@ -37,6 +40,7 @@ def test_generated_tasks_and_parallel_corpora(mirror):
     assert json.loads(run("show", "toy-de-en", "--json").stdout)["splits"]["train"] == 10_000
     assert json.loads(run("show", "multi30k", "--json").stdout)["splits"]["validation"] == 1014
     assert json.loads(run("check", "keyword", "--json").stdout)["ok"]
+    assert json.loads(run("check", "copy-dose:45", "--json").stdout)["ok"]
     assert json.loads(run("check", "multi30k", "--json").stdout)["ok"]
 
 

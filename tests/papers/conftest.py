@@ -53,3 +53,9 @@ def reproduced_meister(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
 def reproduced_sunlu(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
     """All of sunlu2020 at `smoke`; copy it before changing anything in it."""
     return _smoke("sunlu2020", tmp_path_factory.mktemp("sunlu2020"), workers=True)
+
+
+@pytest.fixture(scope="session")
+def reproduced_own(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
+    """All of heedful2026 at `smoke`; copy it before changing anything in it."""
+    return _smoke("heedful2026", tmp_path_factory.mktemp("heedful2026"))

@@ -19,9 +19,15 @@ Name = Annotated[
 def list_corpora(as_json: AsJson = False) -> None:
     """List the named corpora and whether they are installed."""
     from heedful.data.catalog import NAMES, describe
+    from heedful.data.synthetic.doses import FAMILIES
 
     keys = ("name", "title", "task", "labels", "licence", "source", "here")
     rows = [{key: facts[key] for key in keys} for facts in map(describe, NAMES)]
+    for family in FAMILIES.values():
+        known = describe(f"{family.name}:{family.example}")
+        rows.append(
+            {key: known[key] for key in keys} | {"name": family.form, "title": f"generated: {family.description}"}
+        )
     if as_json:
         return print_json(rows)
     columns = ("name", "title", "task", "here")
@@ -53,10 +59,10 @@ def check(name: Name, as_json: AsJson = False) -> None:
     """Compare the files of a corpus with their checksums."""
     from heedful.data.catalog import check as check_corpus
     from heedful.data.catalog import open_corpus
-    from heedful.data.synthetic.tasks import TASKS
+    from heedful.data.synthetic.tasks import find_task
     from heedful.errors import DataError
 
-    if name in TASKS:
+    if find_task(name):
         facts = {"name": name, "ok": True, "digest": open_corpus(name).digest()}
         return print_json(facts) if as_json else _print_facts(name, facts)
     result = check_corpus(name)

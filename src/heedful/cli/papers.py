@@ -39,7 +39,9 @@ class ReproduceOptions(TypedDict, total=False):
 def reproduce(
     paper: Annotated[
         str | None,
-        typer.Argument(metavar="PAPER", help="snell2021, meister2021 or sunlu2020.", autocompletion=_papers),
+        typer.Argument(
+            metavar="PAPER", help="snell2021, meister2021, sunlu2020 or heedful2026.", autocompletion=_papers
+        ),
     ] = None,
     names: Annotated[
         list[str] | None,

@@ -17,7 +17,8 @@ from heedful.data import corpora
 from heedful.data.corpora.entry import CatalogEntry, File
 from heedful.data.corpus import SPLITS, Corpus
 from heedful.data.parallel import ParallelCorpus
-from heedful.data.synthetic.tasks import TASKS, Task, generated_pairs, generated_texts
+from heedful.data.synthetic.doses import FAMILIES
+from heedful.data.synthetic.tasks import TASKS, Task, find_task, generated_pairs, generated_texts
 from heedful.errors import DataError, HeedfulError, MissingExtraError, RunError
 from heedful.storage.atomic_files import sha256, valid_path
 from heedful.storage.run_files import member_name, read_bounded
@@ -73,13 +74,14 @@ def data_directory() -> Path:
 
 
 def is_named(data: str) -> bool:
-    """Whether this is the name of a corpus or of a generated task, a direction (`multi30k:en-de`) included.
+    """Whether this is the name of a corpus or of a generated task, with a direction or a dose where it has one.
 
-    >>> is_named("sst"), is_named("multi30k:en-de"), is_named("keyword"), is_named("reviews.csv")
-    (True, True, True, False)
+    >>> is_named("sst"), is_named("multi30k:en-de"), is_named("keyword"), is_named("copy-dose:45"), is_named("a.csv")
+    (True, True, True, True, False)
     """
     name, colon, _ = data.partition(":")
-    return data in NAMES or (bool(colon) and name in CATALOG and CATALOG[name].languages is not None)
+    directed = bool(colon) and name in CATALOG and CATALOG[name].languages is not None
+    return data in NAMES or name in FAMILIES or directed
 
 
 def task_of_name(name: str) -> TaskName:
@@ -118,8 +120,8 @@ def nearest(name: str) -> str:
 
 def _find(name: str) -> tuple[CatalogEntry | Task, str]:
     """The entry or task of that name, and the direction of a parallel corpus."""
-    if name in TASKS:
-        return TASKS[name], ""
+    if task := find_task(name):
+        return task, ""
     if not is_named(name):
         raise DataError(f"there is no corpus named {name!r}; {nearest(name)}")
     if name in CATALOG:

@@ -78,12 +78,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Points:
-    """A cloud of points; clouds of one `group` look alike and share one legend entry."""
+    """A cloud of points; clouds of one `group` look alike and share one legend entry.
+
+    large: few points, each of which counts. hollow: only their outlines.
+    """
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     group: str = ""
+    large: bool = False
+    hollow: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
 from heedful.studies.study import OpenStudy, analyse, open_study
 
-KEYS = ("snell2021", "meister2021", "sunlu2020")
+KEYS = ("snell2021", "meister2021", "sunlu2020", "heedful2026")
 RESULTS = Path("results")
 WORK = Path("runs") / "reproduce"
 

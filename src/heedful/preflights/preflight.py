@@ -16,6 +16,7 @@ from heedful.errors import DataError
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import alignment_scores, diagonal_links, links_from_attention
 from heedful.models.lexicon import count_table, ibm_model_1
+from heedful.preflights.forecast import Forecast, forecast
 from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 from heedful.storage.atomic_files import write_json
 
@@ -182,6 +183,7 @@ class Preflight:
     outputs: tuple[OutputWords, ...]
     decisions: tuple[str, ...]
     alignment: CountedAlignment | None = None
+    forecast: Forecast | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; `statistic` and `null` are those of the verdict."""
@@ -248,7 +250,10 @@ def assemble(
     )
     task, sentence = "translation" if translating else "classification", _sentence(statistics, translating)
     listed = () if statistics.verdict == "uninformative" else telling
-    return Preflight(name, task, statistics.verdict, sentence, statistics, summary, listed, decisions)
+    expected = forecast(statistics.contrast.value, translating=translating)
+    return Preflight(
+        name, task, statistics.verdict, sentence, statistics, summary, listed, decisions, forecast=expected
+    )
 
 
 def _without_ends(split: EncodedSplit) -> Ragged:

@@ -326,8 +326,13 @@ def _draw_line(ax: Axes, line: Line, number: int) -> Line2D:
 
 def _draw_points(ax: Axes, cloud: Points, number: int) -> Line2D:
     x, y, image = _finite(cloud.x), _finite(cloud.y), len(cloud.x) >= _CLOUD
+    look = _look(number)
     dots: dict[str, Any] = {"linestyle": "none", "markersize": 3, "markeredgewidth": 0, "alpha": 0.55}
-    return ax.plot(x, y, rasterized=image, zorder=2, **dots, **_look(number))[0]
+    if cloud.large:
+        dots |= {"markersize": 5.5, "alpha": 0.85, "clip_on": False}
+    if cloud.hollow:
+        dots |= {"markerfacecolor": "none", "markeredgewidth": 1.2}
+    return ax.plot(x, y, rasterized=image, zorder=2, **dots, **look)[0]
 
 
 def _look(number: int) -> dict[str, Any]:

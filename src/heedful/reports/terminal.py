@@ -138,6 +138,12 @@ def print_preflight(result: "Preflight") -> None:
     """The verdict with its sentence, then the words that go with each output."""
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
+    if (expected := result.forecast) is not None:
+        console.print(expected.sentence, markup=False)
+        if expected.advice:
+            console.print("what helped in measured trainings:")
+        for line in expected.advice:
+            console.print(f"  {line}", markup=False)
     outputs = [each for each in result.outputs if each.most or each.least]
     table = Table("output", "words that speak for it", "words that speak against it")
     for each in outputs[:12]:

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from heedful.data.corpus import Corpus, Split
 from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
+from heedful.data.synthetic.doses import FAMILIES, Family, Numbers, dose_generator, family_of, replace_words
+from heedful.data.synthetic.doses import LENGTH as LENGTH
+from heedful.data.synthetic.doses import TYPES as TYPES
 from heedful.data.synthetic.toy_grammar import SyntheticPair, sentence_pairs
 from heedful.errors import DataError
 
-LENGTH = 40
-TYPES = 60
 NEUTRAL, POLAR = 1000, 50
 CHUNK = 4096  # sequences drawn at a time; a stream is the same however it is consumed
-
-Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,34 @@ TASKS = {
 }
 
 
+def find_task(name: str) -> Task | None:
+    """The generated task of that name, one with a dose included (see `heedful.data.synthetic.doses`).
+
+    >>> find_task("copy-dose:45").description
+    'copy 40 of K words: co-occurrence is constant at 40 and tells more and more; K = 45'
+    >>> find_task("sst") is None
+    True
+    """
+    if name in TASKS:
+        return TASKS[name]
+    if (found := family_of(name)) is None:
+        return None
+    family, dose = found
+    return Task(name, "translation", f"{family.description}; {family.letter} = {dose:g}")
+
+
+def types_of(name: str) -> int:
+    """How many different words a copying task has.
+
+    >>> types_of("copy-vocab"), types_of("copy-mixture"), types_of("copy-dose:45")
+    (60, 80, 45)
+    """
+    if found := family_of(name):
+        family, dose = found
+        return family.types(dose)
+    return {"copy-permutation": LENGTH, "copy-mixture": 2 * LENGTH}.get(name, TYPES)
+
+
 def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticPair]:
     """Sentence pairs of a translation task, endlessly.
 
@@ -65,12 +92,14 @@ def stream_pairs(name: str, *, seed: int = 0) -> Iterator[SyntheticPair]:
 
 
 def _number_pairs(name: str, seed: int) -> Iterator[SyntheticPair]:
-    order = permutation() if name == "permute" else np.arange(LENGTH)
-    alignment = Alignment.of((int(source), target) for target, source in enumerate(order))
-    spelt = [str(number) for number in range(2 * LENGTH + 1)]
+    order = (permutation() if name == "permute" else np.arange(LENGTH)).tolist()
+    alignment = Alignment.of((source, target) for target, source in enumerate(order))
+    spelt = [str(number) for number in range(types_of(name) + 1)]
+    noisy = name.startswith("copy-noise")
     for sources, targets in stream_numbers(name, seed=seed):
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
-            yield SyntheticPair(" ".join([spelt[x] for x in source]), " ".join([spelt[y] for y in target]), alignment)
+            gold = Alignment.of((t, t) for t in order if source[t] == target[t]) if noisy else alignment
+            yield SyntheticPair(" ".join([spelt[x] for x in source]), " ".join([spelt[y] for y in target]), gold)
 
 
 def stream_numbers(name: str, *, seed: int = 0) -> Iterator[tuple[Numbers, Numbers]]:
@@ -85,6 +114,9 @@ def stream_numbers(name: str, *, seed: int = 0) -> Iterator[tuple[Numbers, Numbe
     _task(name, "translation")
     if name == "toy-de-en":
         raise DataError("toy-de-en is made of sentences, not of numbers; use stream_pairs")
+    if found := family_of(name):
+        yield from _stream_dose(*found, seed)
+        return
     rng = _rng(name, seed)
     order = permutation() if name == "permute" else np.arange(LENGTH)
     types = LENGTH if name in ("copy-permutation", "copy-mixture") else TYPES
@@ -94,6 +126,13 @@ def stream_numbers(name: str, *, seed: int = 0) -> Iterator[tuple[Numbers, Numbe
         if name == "copy-mixture":
             sources = sources + np.int32(LENGTH) * rng.integers(2, size=(CHUNK, 1), dtype=np.int32)
         yield sources, sources[:, order]
+
+
+def _stream_dose(family: Family, dose: float, seed: int) -> Iterator[tuple[Numbers, Numbers]]:
+    rng = dose_generator(family, dose, seed)
+    while True:
+        sources = family.draw(rng, dose, CHUNK)
+        yield sources, replace_words(rng, sources, dose) if family.name == "copy-noise" else sources
 
 
 def permutation() -> NDArray[np.int64]:
@@ -199,7 +238,9 @@ def _rng(name: str, seed: int) -> np.random.Generator:
 
 
 def _task(name: str, kind: str) -> Task:
-    fitting = [task.name for task in TASKS.values() if task.kind == kind]
-    if name not in fitting:
-        raise DataError(f"there is no {kind} task {name!r}; there are {', '.join(fitting)}")
-    return TASKS[name]
+    task = find_task(name)
+    if task is None or task.kind != kind:
+        fitting = [task.name for task in TASKS.values() if task.kind == kind]
+        doses = [family.form for family in FAMILIES.values()] if kind == "translation" else []
+        raise DataError(f"there is no {kind} task {name!r}; there are {', '.join(fitting + doses)}")
+    return task

@@ -1,0 +1,128 @@
+"""Tasks, doses, recipes and sizes of heedful2026 within each budget.
+
+The copying model and its training are snell2021's (`COPYING_BUDGETS`); only how often it is evaluated differs, since
+times are what is measured here.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from heedful.papers.snell2021.config import COPYING_BUDGETS, CopyingBudget
+
+DOSES: dict[str, tuple[str, ...]] = {
+    "copy-dose": ("40", "41", "42", "43", "45", "50", "60", "80", "120"),
+    "copy-sets": ("2", "3", "8", "64"),
+    "copy-mixture": ("2", "3"),
+    "copy-zipf": ("1", "2", "4", "8"),
+    "copy-blocks": ("2", "4", "10", "20"),
+    "copy-noise": ("10", "25", "50", "75"),
+}
+_FEW = {"copy-dose": ("40", "60"), "copy-blocks": ("4",), "copy-noise": ("25",)}
+EASY = "copy-dose:60"  # copying 40 of 60 words: what times are compared with
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """What is changed in a copying run; by default nothing.
+
+    uniform_steps: attention is held uniform for so many steps, then released. scrambled: in those steps every source is
+    paired with the target of another, so that counts are flat. donor: parts of another model, trained for
+    `donor_steps`, replace the fresh ones: "knowledge", the embeddings and the output network of a uniform twin;
+    "attention", the scorer of a model with attention. restart_after: a run with less than half of the words right after
+    so many steps begins anew. curriculum_steps: sequences grow from 5 words to all in so many steps. informative: the
+    share of every batch that is copied from 40 of 60 words. guide_steps: attention is drawn towards α^IBM in so many
+    steps, less and less. embedding_scale, heads: those of the model.
+    """
+
+    uniform_steps: int = 0
+    scrambled: bool = False
+    donor: Literal["", "knowledge", "attention"] = ""
+    donor_steps: int = 0
+    restart_after: int = 0
+    curriculum_steps: int = 0
+    informative: float = 0.0
+    guide_steps: int = 0
+    embedding_scale: float = 1.0
+    heads: int = 1
+
+
+@dataclass(frozen=True)
+class DoseBudget:
+    """Sizes of the dose-response experiment. pairs: training pairs that preflight counts."""
+
+    seeds: int
+    pairs: int
+    doses: dict[str, tuple[str, ...]]
+    copying: CopyingBudget
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """The family of every task."""
+        return {f"{family}:{dose}": family for family, doses in self.doses.items() for dose in doses}
+
+
+DOSE_BUDGETS = {
+    "smoke": DoseBudget(2, 120, _FEW, COPYING_BUDGETS["smoke"]),
+    "quick": DoseBudget(20, 2000, DOSES, replace(COPYING_BUDGETS["quick"], evaluate_every=5)),
+    "paper": DoseBudget(50, 10_000, DOSES, replace(COPYING_BUDGETS["paper"], evaluate_every=5)),
+}
+
+
+@dataclass(frozen=True)
+class RecipeBudget:
+    """Sizes of an experiment that compares recipes: for each task, recipes by name, the first of them plain."""
+
+    seeds: int
+    recipes: dict[str, dict[str, Intervention]]
+    copying: CopyingBudget
+
+
+PLAIN = "plain"
+
+
+def _causes(head_start: int, donor_steps: int) -> dict[str, dict[str, Intervention]]:
+    """What is known before attention is released, or put into the model."""
+    return {
+        EASY: {
+            PLAIN: Intervention(),
+            "head start": Intervention(uniform_steps=head_start),
+            "scrambled head start": Intervention(uniform_steps=head_start, scrambled=True),
+            "knowledge transplanted": Intervention(donor="knowledge", donor_steps=donor_steps),
+            "attention transplanted": Intervention(donor="attention", donor_steps=donor_steps),
+        }
+    }
+
+
+CAUSE_BUDGETS = {
+    "smoke": RecipeBudget(2, _causes(2, 2), COPYING_BUDGETS["smoke"]),
+    "quick": RecipeBudget(20, _causes(20, 50), replace(COPYING_BUDGETS["quick"], evaluate_every=2)),
+    "paper": RecipeBudget(50, _causes(20, 50), replace(COPYING_BUDGETS["paper"], evaluate_every=2)),
+}
+HARD = ("copy-dose:40", "copy-mixture:2")  # where counts tell nothing
+WEAK = "copy-dose:41"  # where they tell a little
+
+
+def _cures(phase: int) -> dict[str, dict[str, Intervention]]:
+    """What might help where attention is slow to be learned; phase: steps of what happens at first only."""
+    everywhere = {
+        PLAIN: Intervention(),
+        "embeddings of scale 0.5": Intervention(embedding_scale=0.5),
+        "embeddings of scale 2": Intervention(embedding_scale=2.0),
+        "2 heads": Intervention(heads=2),
+        "4 heads": Intervention(heads=4),
+        "8 heads": Intervention(heads=8),
+        "restarts": Intervention(restart_after=2 * phase),
+        "shorter sequences first": Intervention(curriculum_steps=phase),
+        "5 % informative pairs": Intervention(informative=0.05),
+        "attention guided by counts": Intervention(guide_steps=phase),
+        "uniform attention first": Intervention(uniform_steps=phase),
+    }
+    guided = {name: everywhere[name] for name in (PLAIN, "attention guided by counts")}
+    return {**dict.fromkeys(HARD, everywhere), WEAK: guided}
+
+
+CURE_BUDGETS = {
+    "smoke": RecipeBudget(2, _cures(2), replace(COPYING_BUDGETS["smoke"], batch_size=20)),
+    "quick": RecipeBudget(20, _cures(40), replace(COPYING_BUDGETS["quick"], evaluate_every=5)),
+    "paper": RecipeBudget(50, _cures(40), replace(COPYING_BUDGETS["paper"], evaluate_every=5)),
+}

@@ -1,0 +1,273 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.data.batching import copying_batches
+from heedful.data.synthetic.tasks import find_task, types_of
+from heedful.data.vocabulary import BOS, EOS
+from heedful.models.translator import Translator
+from heedful.papers.claims import Condition
+from heedful.papers.experiment import Result, result_path
+from heedful.papers.heedful2026 import dose, models, recipes
+from heedful.papers.heedful2026.calibration import calibration_of
+from heedful.papers.heedful2026.config import (
+    CAUSE_BUDGETS,
+    CURE_BUDGETS,
+    DOSE_BUDGETS,
+    EASY,
+    PLAIN,
+    DoseBudget,
+    Intervention,
+)
+from heedful.papers.reproduction import claims, paper
+from heedful.papers.snell2021.config import COPYING_BUDGETS
+from heedful.reports.paper_figures import figure_svg
+from heedful.storage.serialization import content
+from tests.papers.conftest import Reproduced
+
+CPU = torch.device("cpu")
+SMOKE = COPYING_BUDGETS["smoke"]
+RESAMPLES = 100  # a quicker bootstrap
+NAMES = [experiment.name for experiment in paper("heedful2026").experiments]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_is_found_and_stored(reproduced_own: Reproduced, name: str):
+    path = result_path(reproduced_own.results, "heedful2026", "smoke", name)
+    json.loads(path.read_text(), parse_constant=lambda c: pytest.fail(f"{c} in {path}"))
+    result = Result.load(path)
+    assert result.settings == content(paper("heedful2026").experiment(name).settings("smoke"))
+    assert result.finding.tables
+    assert result.finding.figures
+
+
+def test_every_condition_names_a_number_that_its_experiment_gives(reproduced_own: Reproduced):
+    entries = [entry for entry in claims(results=reproduced_own.results) if entry.claim.paper == "heedful2026"]
+    assert entries
+    for entry in entries:
+        assert None not in entry.measured, entry.claim
+        assert entry.budget == "smoke"
+
+
+def test_every_budget_has_tasks_that_exist_and_the_easy_one():
+    for sizes in DOSE_BUDGETS.values():
+        assert all(find_task(task) for task in sizes.tasks)
+        assert EASY in sizes.tasks
+    assert DOSE_BUDGETS["quick"].seeds >= 20
+    assert DOSE_BUDGETS["quick"].copying.translator is COPYING_BUDGETS["quick"].translator
+
+
+def test_a_run_is_the_same_again_and_ends_where_it_is_learned(monkeypatch: pytest.MonkeyPatch):
+    arguments = models.copying_unit("copy-dose:43", 1, SMOKE).arguments
+
+    def run():
+        return models.follow_copying(**arguments, device=CPU, report=lambda event: None)
+
+    first = run()
+    assert run() == first
+    assert first["steps"] == [0, 2, 4]
+    assert first["learned"] is first["attended"] is None
+    assert first["agreement"][-1] == 1.0
+    monkeypatch.setattr(models, "LEARNED", first["accuracy"][0])
+    stopped = run()
+    assert (stopped["steps"], stopped["learned"], stopped["attended"]) == ([0], 0, 0)
+
+
+def test_a_small_model_learns_to_copy():
+    translator = replace(SMOKE.translator, embedding=48, hidden=48)
+    sizes = replace(SMOKE, steps=250, evaluate_every=50, batch_size=32, translator=translator)
+    arguments = models.copying_unit("copy-dose:120", 0, sizes).arguments
+    run = models.follow_copying(**arguments, device=CPU, report=lambda event: None)
+    assert run["accuracy"][-1] > run["accuracy"][0] + 0.1
+    assert run["agreement"][0] < 0.2 < run["agreement"][-2]
+
+
+def test_a_noisy_task_is_evaluated_without_noise():
+    batch = models.held_out_batch("copy-noise:75", 7, CPU)
+    assert torch.equal(batch.source, batch.target_out)
+    assert int(batch.source.max()) <= 3 + types_of("copy-noise:75")
+
+
+def test_attention_that_falls_back_counts_from_its_return():
+    flat, sharp = np.full((1, 40), 0.025), np.eye(40)[[7]]
+    assert models.attention_times([0, 5, 10, 15], [sharp, flat, sharp, sharp], 15)["attended"] == 10
+    assert models.attention_times([0, 5], [sharp, sharp], None)["attended"] is None
+
+
+def test_censored_medians():
+    runs = [{"learned": t} for t in (10, 20, 30, None)]
+    assert dose.median_steps(runs, "learned", 100) == (20.0, False)
+    assert dose.median_steps([*runs, {"learned": None}], "learned", 100) == (30.0, False)
+    assert dose.median_steps(runs[2:], "learned", 100) == (30.0, False)
+    assert dose.median_steps([{"learned": None}], "learned", 100) == (100.0, True)
+    assert dose.median_steps([{"learned": 0}], "learned", 100) == (1.0, False)
+
+
+def answers_with(time_of):
+    """The answers of an experiment in which a task of the k-th least contrast takes time_of(k) steps."""
+    families = {
+        "copy-dose": ("40", "43", "45", "50", "55", "60", "80"),
+        "copy-sets": ("7", "41", "46", "58", "71", "90", "100"),
+        "copy-noise": ("8", "39", "44", "51", "62", "70", "95"),
+    }
+    sizes = DoseBudget(5, 100, families, replace(SMOKE, steps=100))
+    tasks = sorted(sizes.tasks, key=lambda task: int(task.split(":")[1]))  # families in turns
+    answers = {}
+    for k, task in enumerate(tasks):
+        each = {"value": 0.001 * k}
+        answers["preflight", task] = [{"verdict": "learnable", **dict.fromkeys(dose.STATISTICS, each)}]
+        time = time_of(k)
+        answers["runs", task] = [
+            {"learned": None if time > 100 else time + s, "attended": None if time > 100 else time} for s in range(5)
+        ]
+    return sizes, answers
+
+
+def test_a_statistic_that_orders_times_holds_and_one_that_reverses_them_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(dose, "RESAMPLES", RESAMPLES)
+    condition = Condition("dose", dose.HELD_OUT, lower=0.5)
+    for time_of, verdict in ((lambda k: 104 - 5 * k, "holds"), (lambda k: 3 + 4 * k, "fails")):
+        sizes, answers = answers_with(time_of)
+        estimate = dose.held_out_correlation(sizes, answers, "contrast")
+        assert condition.verdict(estimate) == verdict
+        assert estimate == dose.held_out_correlation(sizes, answers, "contrast")  # the seed decides
+    constant = dose.held_out_correlation(*answers_with(lambda k: 30), "contrast")
+    assert condition.verdict(constant) == "inconclusive"
+
+
+def test_the_picture_marks_what_is_censored(monkeypatch: pytest.MonkeyPatch):
+    sizes, answers = answers_with(lambda k: 104 - 5 * k)
+    monkeypatch.setitem(DOSE_BUDGETS, "smoke", sizes)
+    monkeypatch.setattr(dose, "RESAMPLES", RESAMPLES)
+    finding = dose.find_dose("smoke", answers)
+    (panel,) = finding.figures[0].panels
+    by_label = {points.label: points for points in panel.points}
+    assert {points.group for points in panel.points} == set(sizes.doses)
+    assert sum(by_label[f"{family}, censored"].y == (100.0,) for family in sizes.doses) == 1
+    assert sum(len(points.x) for points in panel.points) == len(sizes.tasks)
+    assert figure_svg(finding.figures[0]) == figure_svg(finding.figures[0])
+    first = finding.tables[0].rows[0]
+    assert len(first.cells) == len(dose.COLUMNS)
+
+
+def test_the_picture_is_first_on_the_page(reproduced_own: Reproduced):
+    first = paper("heedful2026").experiments[0]
+    assert first.name == "dose"
+    stored = Result.load(result_path(reproduced_own.results, "heedful2026", "smoke", first.name))
+    assert stored.finding.figures[0].name == "dose"
+
+
+def test_the_calibration_is_what_was_measured(reproduced_own: Reproduced):
+    calibrated = calibration_of(reproduced_own.results, "smoke")
+    assert len(calibrated.times) == len(DOSE_BUDGETS["smoke"].tasks)
+    assert {point.family for point in calibrated.times} == set(DOSE_BUDGETS["smoke"].doses)
+    assert all(point.censored and point.time == 4.0 for point in calibrated.times)
+    assert calibrated.easy_time == 4.0
+    expected = {(name, task) for task, each in CURE_BUDGETS["smoke"].recipes.items() for name in each if name != PLAIN}
+    assert {(cure.name, cure.task) for cure in calibrated.cures} == expected
+
+
+def followed(recipe: Intervention, task: str = "copy-dose:43", **sizes):
+    arguments = models.copying_unit(task, 1, replace(SMOKE, **sizes), recipe).arguments
+    return models.follow_copying(**arguments, device=CPU, report=lambda event: None)
+
+
+def test_units_of_all_experiments_have_names_of_their_own():
+    for budget in ("smoke", "quick", "paper"):
+        units = [
+            unit
+            for units in (dose.dose_units, recipes.cause_units, recipes.cure_units)
+            for each in units(budget).values()
+            for unit in each
+        ]
+        assert len({unit.name for unit in units}) == len({unit.file for unit in units})
+    plain = models.copying_unit("copy-dose:40", 0, SMOKE)
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Intervention()) == plain
+    assert models.copying_unit("copy-dose:40", 0, SMOKE, Intervention(heads=2)).name.startswith("copy-dose-40-batch=4")
+
+
+def test_at_quick_every_recipe_has_twenty_seeds_and_a_plain_run_beside_it():
+    for sizes in (CAUSE_BUDGETS["quick"], CURE_BUDGETS["quick"]):
+        assert sizes.seeds >= 20
+        assert all(recipes[PLAIN] == Intervention() for recipes in sizes.recipes.values())
+
+
+def test_a_head_start_changes_the_run_and_is_counted_apart():
+    plain, started = followed(Intervention()), followed(Intervention(uniform_steps=3))
+    assert plain["steps"] == started["steps"] == [0, 2, 4]
+    assert (plain["before"], started["before"]) == (0, 3)
+    assert plain["accuracy"] != started["accuracy"] or plain["agreement"] != started["agreement"]
+    assert followed(Intervention(uniform_steps=3)) == started
+
+
+def test_scrambled_targets_are_those_of_other_sequences():
+    batch = next(copying_batches("copy-vocab", 5))
+    changed = models.scrambled(batch)
+    assert torch.equal(changed.source, batch.source)
+    assert torch.equal(changed.target_out[1:], batch.target_out[:-1])
+    assert torch.equal(changed.target_in[0], batch.target_in[-1])
+    batches = models.recipe_batches("copy-vocab", 5, Intervention(uniform_steps=1, scrambled=True), 0, CPU)
+    assert not torch.equal((first := next(batches)).source, first.target_out)
+    assert torch.equal((second := next(batches)).source, second.target_out)
+
+
+def test_short_sequences_are_the_beginning_of_long_ones():
+    batch = models.shortened(next(copying_batches("copy-vocab", 3)), 7)
+    assert batch.source.shape == batch.target_in.shape == batch.target_out.shape == batch.source_mask.shape == (3, 8)
+    assert (batch.source[:, -1] == EOS).all()
+    assert (batch.target_in[:, 0] == BOS).all()
+    assert torch.equal(batch.target_in[:, 1:], batch.target_out[:, :-1])
+    batches = models.recipe_batches("copy-vocab", 3, Intervention(curriculum_steps=2), 0, CPU)
+    assert [next(batches).source.shape[1] for _ in range(3)] == [6, 23, 41]
+
+
+def test_informative_pairs_take_the_place_of_a_share_of_the_batch():
+    batch = next(models.recipe_batches("copy-dose:40", 40, Intervention(informative=0.05), 0, CPU))
+    assert batch.source.shape == (40, 41)
+    assert int(batch.source[2:].max()) == EOS + 40
+    assert int(batch.source[:2].max()) > EOS + 40
+
+
+def test_transplants_take_their_part_and_no_other():
+    torch.manual_seed(0)
+    donor = Translator(SMOKE.translator, 50)
+    for part, moved in (("knowledge", ("embedding.", "context_in.", "output.")), ("attention", ("scorer.",))):
+        torch.manual_seed(1)
+        model = Translator(SMOKE.translator, 50)
+        models.transplant(model, donor, part)
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(tensor, donor.state_dict()[name]) == name.startswith(moved), (part, name)
+    assert followed(Intervention(donor="knowledge", donor_steps=2)) != followed(
+        Intervention(donor="attention", donor_steps=2)
+    )
+
+
+def test_a_run_begins_anew_where_it_has_not_learned(monkeypatch: pytest.MonkeyPatch):
+    assert followed(Intervention(restart_after=2))["restarts"] == 2
+    monkeypatch.setattr(models, "HALF", 0.0)
+    assert followed(Intervention(restart_after=2)) == followed(Intervention())
+
+
+@pytest.mark.parametrize(
+    "recipe", [Intervention(heads=2), Intervention(embedding_scale=2.0), Intervention(guide_steps=2)]
+)
+def test_other_recipes_run(recipe):
+    run = followed(recipe)
+    assert run["steps"] == [0, 2, 4]
+    assert run == followed(recipe)
+
+
+def test_ratios_of_censored_times():
+    def runs(*times, before=0):
+        return [{"learned": time, "before": before} for time in times]
+
+    slower = recipes.time_ratio(runs(60, 70, 80), runs(30, 30, 40), "learned", 100)
+    assert slower.value == pytest.approx(2.1)
+    assert 1 < slower.low <= 2.1 <= slower.high
+    assert recipes.time_ratio(runs(None, 50), runs(25, 50), "learned", 100).value == pytest.approx(2.0)
+    assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100, total=True).value == 1.0
+    assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100).value == pytest.approx(0.6)
+    assert np.isnan(recipes.time_ratio(runs(None), runs(None), "learned", 100).value)
