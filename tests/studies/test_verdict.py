@@ -175,6 +175,7 @@ def test_translations_have_their_own_words():
     assert "BLEU 0.5, where 2 is the least" in verdict.sentence
     assert "heedful preflight" in verdict.sentence
     assert verdict.questions[-1].question == "Does attention align words as co-occurrence counts do?"
+    assert "wrong word 10%" in judge(table, replace(closed, passed=True), 2).questions[0].because
 
 
 def test_nothing_measured_is_unclear():

@@ -81,6 +81,8 @@ def agreement_lines(result: StudyResult) -> list[dict[str, str]]:
     keys = list(dict.fromkeys(agreement_key(row.name) for row in result.agreements))
     ordered = sorted(result.agreements, key=lambda row: keys.index(agreement_key(row.name)))
     lines = [_agreement_line(row, result.data["name"]) for row in ordered]
+    if result.task == "translation":
+        lines = [line | {"control": line["control"].replace("label", "word")} for line in lines]
     return [line | {"size": size_word(row, result)} for line, row in zip(lines, ordered, strict=True)]
 
 

@@ -16,6 +16,7 @@ With fewer than five seeds intervals are over texts, and the verdict speaks of t
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from heedful.metrics.statistics import Estimate
 from heedful.studies.evidence import MIN_BLEU, MIN_TEXTS
@@ -53,7 +54,7 @@ def judge(
     output, counted = ("next word", "their translations") if translating else ("label", "labels")
 
     def ask(question: str, name: str, convention: Convention) -> Question:
-        asked = exceeds(question, name, convention, rows[name, convention])
+        asked = exceeds(question, name, convention, rows[name, convention], "word" if translating else "label")
         for twin, symbol in _PROBES.items():
             if symbol in name and twin in twins:
                 asked = knowing(asked, twin, twins[twin], gate.baseline)
@@ -108,12 +109,17 @@ def size_of(excess: float) -> Size | None:
     return "strongly" if excess >= STRONG else "partly" if excess >= NOTABLE else "hardly"
 
 
-def exceeds(question: str, name: str, convention: Convention, seen: Evidence) -> Question:
-    """A question about an agreement: does it exceed its largest control?"""
+def exceeds(
+    question: str, name: str, convention: Convention, seen: Evidence, wrong: Literal["label", "word"] = "label"
+) -> Question:
+    """A question about an agreement: does it exceed its largest control?
+
+    wrong: what the third control gets wrong, the label of a text or the output word of a pair.
+    """
     size = size_of(seen.excess.value)
     numbers = (
         f"{name} {with_interval(seen.decisive_value)} ({convention}) against {seen.expected:.0%} expected from "
-        f"controls ({controls(seen)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
+        f"controls ({controls(seen, wrong)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
     )
     if seen.words_only:
         numbers += "; attention on <bos>, <eos> or punctuation does not count"
@@ -143,10 +149,10 @@ def _within_one_model(seen: Evidence) -> str:
     return f"within one model {value} (own) with an excess of {excess}"
 
 
-def controls(seen: Evidence) -> str:
+def controls(seen: Evidence, wrong: str = "label") -> str:
     """The controls of an agreement in words."""
     parts = [f"random {seen.random:.0%}", f"shuffle {seen.shuffle.value:.0%}"]
-    return ", ".join([*parts, *([f"wrong label {seen.wrong.value:.0%}"] if seen.wrong else [])])
+    return ", ".join([*parts, *([f"wrong {wrong} {seen.wrong.value:.0%}"] if seen.wrong else [])])
 
 
 def fails_to_form(question: str, frozen: Evidence, normal: Evidence) -> Question:
