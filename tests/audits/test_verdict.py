@@ -253,3 +253,16 @@ def test_no_search_and_no_random_models_are_questions_left_out():
             settings=AuditSettings(**{name: 0}),
         )
         assert found.grade is None
+
+
+def test_where_the_word_that_matters_has_one_position_no_excess_is_possible():
+    scores, contrasts = evidence(excess=0.0)
+    full = tuple(
+        Score(s.quantity, s.of, s.against, Estimate(1.0, 1.0, 1.0, 50)) if s.quantity == "shuffled agreement" else s
+        for s in scores
+    )
+    found = verdict(full, contrasts)
+    assert found.questions[1].answer == "unclear"
+    assert "leaves no room for more" in found.questions[1].because
+    assert found.grade == "show with a caveat"
+    assert verdict(scores, contrasts).questions[1].answer == "no"

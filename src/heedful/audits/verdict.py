@@ -105,23 +105,28 @@ def effect_size(estimate: Estimate, threshold: float) -> float | None:
 
 @dataclass(frozen=True)
 class _Statistic:
-    """A number that can decide a question. corrected: its p-value, where it is a tested difference."""
+    """A number that can decide a question. corrected: its p-value, where it is a tested difference.
+
+    room: whether it could lie above its threshold at all; if not, it decides nothing.
+    """
 
     name: str
     estimate: Estimate
     threshold: float
     corrected: float | None = None
+    room: bool = True
 
     @property
     def answer(self) -> Answer:
-        if self.estimate.n < FEWEST:
+        if self.estimate.n < FEWEST or not self.room:
             return "unclear"
         return beyond(self.estimate, self.threshold, self.corrected)
 
     def __str__(self) -> str:
         tested = "" if self.corrected is None else f", corrected p {_p(self.corrected)}"
         few = "" if self.estimate.n >= FEWEST else f": only {self.estimate.n} texts have a value, {FEWEST} are needed"
-        return f"{self.name} {_shown(self.estimate)}, threshold {self.threshold:.3g}{tested}{few}"
+        full = "" if self.room else ": other texts agree as well by position alone, which leaves no room for more"
+        return f"{self.name} {_shown(self.estimate)}, threshold {self.threshold:.3g}{tested}{few}{full}"
 
 
 @dataclass(frozen=True)
@@ -182,7 +187,9 @@ def _agreement(evidence: _Evidence, name: str) -> list[_Statistic]:
     agreement, excess = (evidence.score(f"{kind}agreement", name, DELETION) for kind in ("", "excess "))
     if excess is not None and excess.n >= FEWEST:
         title = f"share of texts whose highest word is among the most important by {DELETION}, beyond other texts"
-        statistics.append(_Statistic(title, excess, settings.smallest_excess))
+        shuffled = evidence.score("shuffled agreement", name, DELETION)
+        room = shuffled is None or shuffled.value < 1 - settings.smallest_excess
+        statistics.append(_Statistic(title, excess, settings.smallest_excess, room=room))
     elif agreement is not None and agreement.n >= FEWEST:
         title = f"share of texts whose highest word is among the most important by {DELETION}"
         statistics.append(_Statistic(title, agreement, evidence.random_agreement + settings.smallest_excess))
