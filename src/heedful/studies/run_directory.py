@@ -357,7 +357,7 @@ class RunDirectory:
 
     def save_vectors(self, vectors: WordVectors) -> None:
         """Keep the word vectors that embeddings start from."""
-        tensors = {"index": vectors.index, "vectors": vectors.vectors}
+        tensors: dict[str, NDArray[Any]] = {"index": vectors.index, "vectors": vectors.vectors}
         write_atomically(self.data_path(_VECTORS), lambda path: save_file(tensors, path))
 
     def vectors(self) -> WordVectors | None:
