@@ -64,4 +64,5 @@ class AttentionGuide:
         own = F.cross_entropy(model.read(output.context[real], output.states[real]), batch.target_out[real])
         logs = output.alpha.clamp_min(torch.finfo(output.alpha.dtype).tiny).log()
         away = -(self.targets(batch)[:, None] * logs).sum(-1).mean(1)
-        return own + weight * away[real].mean()
+        loss: Tensor = own + weight * away[real].mean()
+        return loss

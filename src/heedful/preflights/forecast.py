@@ -51,7 +51,9 @@ class TimeCurve:
         array([400., 200., 100.])
         """
         x = _logarithms(np.asarray(statistic, dtype=np.float64), self.statistic)
-        return np.exp(np.interp(x, _logarithms(np.array(self.statistic), self.statistic), np.log(self.time)))
+        knots = _logarithms(np.array(self.statistic), self.statistic)
+        times: Floats = np.exp(np.interp(x, knots, np.log(self.time)))
+        return times
 
 
 def fit_curve(measured: Sequence[MeasuredTime]) -> TimeCurve:
@@ -91,7 +93,8 @@ def held_out_times(measured: Sequence[MeasuredTime]) -> Floats:
 
 def _logarithms(statistic: Floats, knots: Sequence[float]) -> Floats:
     least = min((knot for knot in knots if knot > 0), default=1.0)
-    return np.log(np.maximum(statistic, max(least / BELOW, np.finfo(np.float64).tiny)))
+    logarithms: Floats = np.log(np.maximum(statistic, max(least / BELOW, float(np.finfo(np.float64).tiny))))
+    return logarithms
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from heedful.metrics.statistics import Estimate
@@ -124,16 +125,16 @@ def _correlation(measured: Sequence[MeasuredTime]) -> float:
     return float(stats.spearmanr(predicted, observed).statistic)
 
 
-def _run_times(runs: Sequence[Answer], budget: int) -> np.ndarray:
+def _run_times(runs: Sequence[Answer], budget: int) -> NDArray[np.float64]:
     return np.array([float(budget) if run["learned"] is None else float(run["learned"]) for run in runs])
 
 
-def _median(times: np.ndarray) -> float:
+def _median(times: NDArray[np.float64]) -> float:
     return max(1.0, float(np.sort(times)[(len(times) + 1) // 2 - 1]))
 
 
 def _dose_table(
-    sizes: DoseBudget, answers: Answers, measured: Sequence[MeasuredTime], predicted: np.ndarray
+    sizes: DoseBudget, answers: Answers, measured: Sequence[MeasuredTime], predicted: NDArray[np.float64]
 ) -> ResultTable:
     budget = sizes.copying.steps
     easy = next(point.time for point in measured if point.task == EASY)

@@ -128,10 +128,13 @@ def recipe_batches(task: str, size: int, run: Intervention, seed: int, device: t
         if 0 <= step < run.curriculum_steps:
             batch = shortened(batch, SHORTEST + (LENGTH - SHORTEST) * step // run.curriculum_steps)
         if others is not None:
-            sides = ("source", "target_in", "target_out")
             extra = next(others)
-            parts = {name: torch.cat([getattr(extra, name), getattr(batch, name)[mixed:]]) for name in sides}
-            batch = replace(batch, **parts)
+            batch = replace(
+                batch,
+                source=torch.cat([extra.source, batch.source[mixed:]]),
+                target_in=torch.cat([extra.target_in, batch.target_in[mixed:]]),
+                target_out=torch.cat([extra.target_out, batch.target_out[mixed:]]),
+            )
         yield batch
 
 

@@ -125,7 +125,8 @@ def _times(runs: Sequence[Answer], event: str, budget: int, *, total: bool) -> N
 def _table(task: str, sizes: RecipeBudget, answers: Answers, *, total: bool = False) -> ResultTable:
     rows = []
     for name in sizes.recipes[task]:
-        runs, cells = answers[task, name], []
+        runs = answers[task, name]
+        cells: list[Cell] = []
         for event in ("learned", "attended"):
             mean = float(_times(runs, event, sizes.copying.steps, total=total).mean())
             late = any(run[event] is None for run in runs)
