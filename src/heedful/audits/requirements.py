@@ -140,8 +140,8 @@ def junit(check: Check) -> str:
     """
     states = [outcome.state for outcome in check.outcomes]
     counts = {"tests": len(states), "failures": states.count("not met"), "errors": states.count("can't tell")}
-    counted = {name: str(count) for name, count in counts.items()}
-    suite = ElementTree.Element("testsuite", name=_xml_text(f"heedful check {check.audit}"), **counted)
+    attributes = {"name": _xml_text(f"heedful check {check.audit}")} | {name: str(n) for name, n in counts.items()}
+    suite = ElementTree.Element("testsuite", attributes)
     for outcome in check.outcomes:
         case = ElementTree.SubElement(suite, "testcase", classname="heedful.check", name=_xml_text(outcome.requirement))
         if outcome.state != "met":
