@@ -138,7 +138,7 @@ def print_preflight(result: "Preflight") -> None:
     """The verdict with its sentence, then the words that go with each output."""
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
-    if (expected := result.forecast) is not None:
+    if (expected := result.forecast) is not None and expected.ratio is not None:
         console.print(expected.sentence, markup=False)
         if expected.advice:
             console.print("what helped in measured trainings:")
