@@ -1,7 +1,9 @@
 """`python -m heedful` and the command `heedful`: the command line, which Ctrl-C may stop while it is imported."""
 
+import _thread
 import signal
 import sys
+import threading
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C stopped
 
@@ -10,10 +12,20 @@ def main() -> None:
     """Import and run the command line.
 
     Ctrl-C may come inside the constructor of a library's object, whose destructor then fails; Python reports such
-    errors at once. They are held back, and reported only where the command was not interrupted.
+    errors at once. They are held back, and reported only where the command was not interrupted. A Ctrl-C that Python
+    drops, since it came where a library calls back, is sent again.
     """
     errors: list[sys.UnraisableHookArgs] = []
-    sys.unraisablehook = errors.append
+
+    def hold(error: "sys.UnraisableHookArgs") -> None:
+        if error.exc_type is KeyboardInterrupt:
+            again = threading.Timer(0.05, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+        else:
+            errors.append(error)
+
+    sys.unraisablehook = hold
     interrupted = False
     try:
         _run()
