@@ -35,6 +35,24 @@ def test_ctrl_c_while_the_command_line_is_imported(tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "stopped\n")
 
 
+def test_ctrl_c_inside_a_constructor_and_after_the_end(tmp_path):
+    (tmp_path / "ended.py").write_text(
+        "import atexit, os, signal, sys\nimport heedful.cli.main as cli\nimport heedful.__main__ as command\n"
+        "class Half:\n    def __del__(self):\n        self.handle\n"
+        "def run():\n    Half()\n    sys.exit(int(sys.argv[1]))\n"
+        "cli.main = run\natexit.register(os.kill, os.getpid(), signal.SIGINT)\ncommand.main()\n",
+        encoding="utf-8",
+    )
+
+    def end(code):
+        line = [sys.executable, "-m", "ended", str(code)]
+        ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return ended.returncode, "AttributeError" in ended.stderr
+
+    assert end(130) == (130, False)
+    assert end(0) == (0, True)
+
+
 def test_ctrl_c_behind_an_error_of_a_library(command, monkeypatch):
     def interrupted():
         try:
