@@ -26,7 +26,7 @@ from heedful.storage.serialization import known
 
 if TYPE_CHECKING:
     from heedful.audits.dry_run import AuditPlan
-    from heedful.audits.requirements import Check
+    from heedful.audits.requirements import AuditCheck
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
     from heedful.papers.claims import LedgerEntry
@@ -235,7 +235,7 @@ def _names(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def check(audit: "AuditResult | Path | str", require: str | Sequence[str]) -> "Check":
+def check(audit: "AuditResult | Path | str", require: str | Sequence[str]) -> "AuditCheck":
     """Compare an audit, or the folder of one, with requirements such as `grade=show` or `tau>=0.1`.
 
     `check(…).assert_met()` is the form for tests.

@@ -4,6 +4,7 @@ import errno
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import heedful as library
 from heedful.cli.main import VERBS, app
 from heedful.errors import ConfigError
+from heedful.papers.experiment import Result
 from tests.command import heedful
 
 
@@ -242,8 +244,7 @@ def test_reproduce_and_claims(command, tmp_path):
 def test_check_tells_of_stale_results(command, tmp_path):
     command("reproduce", "snell2021", "figure4", "--budget", "smoke")
     path = tmp_path / "results/snell2021/smoke/figure4.json"
-    stored = json.loads(path.read_text())
-    path.write_text(json.dumps(stored | {"config_digest": "0" * 64}))
+    replace(Result.load(path), config_digest="0" * 64).save(path)
     code, out, _ = command("reproduce", "--check")
     assert code == 1
     assert "figure4.json: its settings have changed" in out

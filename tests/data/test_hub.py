@@ -59,7 +59,9 @@ def test_only_the_folder_of_a_source_is_read(hub, monkeypatch):
     inside.mkdir()
     (inside / "train.csv").write_bytes(TRAIN)
     (hub.folder / "train.csv").unlink()
-    file = SimpleNamespace(rfilename="en-nl/train.csv", size=len(TRAIN), lfs=None, blob_id=git_checksum(TRAIN))
+    file = SimpleNamespace(
+        rfilename="en-nl/train.csv", size=len(TRAIN), lfs=None, blob_id=git_checksum(inside / "train.csv")
+    )
     info = SimpleNamespace(siblings=[*listed(), file])
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *arguments, **options: info)
     assert download_splits(replace(SOURCE, folder="en-nl"))["train"]["label"][:] == [1, 0]

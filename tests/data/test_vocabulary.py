@@ -1,7 +1,6 @@
 import json
 import random
 import string
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -226,15 +225,9 @@ def test_words_are_stable(text):
 @pytest.mark.parametrize(
     "unit", ["a", "'", "-", "a-", "a.", "a'", "1,", "n't", "\u200d", "<br", "👍\u200d", "_", "&", "a\\/"]
 )
-def test_time_is_linear(unit):
-    def seconds(size):
-        text = unit * (size // len(unit))
-        start = time.perf_counter()
-        tokenise(text)
-        return time.perf_counter() - start
-
-    small = min(seconds(20_000) for _ in range(3))
-    assert seconds(200_000) < 60 * small + 0.05
+def test_long_runs_without_a_space_come_to_an_end(unit):
+    text = unit * (200_000 // len(unit))  # hours, if time grew with the square of the length
+    assert "".join(tokenise(text)) == text
 
 
 def test_the_memory_of_words_changes_nothing():

@@ -9,8 +9,9 @@ from heedful.data.batching import copying_batches
 from heedful.data.synthetic.tasks import find_task, types_of
 from heedful.data.vocabulary import BOS, EOS
 from heedful.models.translator import Translator
-from heedful.papers.claims import Condition
+from heedful.papers.claims import paper_claims
 from heedful.papers.experiment import Result, result_path
+from heedful.papers.findings import Value
 from heedful.papers.heedful2026 import dose, models, recipes
 from heedful.papers.heedful2026.calibration import calibration_of
 from heedful.papers.heedful2026.config import (
@@ -22,6 +23,7 @@ from heedful.papers.heedful2026.config import (
     DoseBudget,
     Intervention,
 )
+from heedful.papers.judge import decide, judge_claim
 from heedful.papers.reproduction import claims, paper
 from heedful.papers.snell2021.config import COPYING_BUDGETS
 from heedful.reports.paper_figures import figure_svg
@@ -48,7 +50,7 @@ def test_every_condition_names_a_number_that_its_experiment_gives(reproduced_own
     entries = [entry for entry in claims(results=reproduced_own.results) if entry.claim.paper == "heedful2026"]
     assert entries
     for entry in entries:
-        assert None not in entry.measured, entry.claim
+        assert not entry.judgement.missing, entry.claim
         assert entry.budget == "smoke"
 
 
@@ -128,14 +130,20 @@ def answers_with(time_of):
 
 def test_a_statistic_that_orders_times_holds_and_one_that_reverses_them_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dose, "RESAMPLES", RESAMPLES)
-    condition = Condition("dose", dose.HELD_OUT, lower=0.5)
+    claim = next(claim for claim in paper_claims("heedful2026") if claim.id == "H1")
+    (condition,) = claim.conditions
+
+    def verdict_of(estimate):
+        cases = condition.cases([Value(dose.HELD_OUT, estimate)])
+        return decide([judge_claim([(condition.threshold, cases)])])[0].verdict
+
     for time_of, verdict in ((lambda k: 104 - 5 * k, "holds"), (lambda k: 3 + 4 * k, "fails")):
         sizes, answers = answers_with(time_of)
         estimate = dose.held_out_correlation(sizes, answers, "contrast")
-        assert condition.verdict(estimate) == verdict
+        assert verdict_of(estimate) == verdict
         assert estimate == dose.held_out_correlation(sizes, answers, "contrast")  # the seed decides
     constant = dose.held_out_correlation(*answers_with(lambda k: 30), "contrast")
-    assert condition.verdict(constant) == "inconclusive"
+    assert verdict_of(constant) == "inconclusive"
 
 
 def test_the_picture_marks_what_is_censored(monkeypatch: pytest.MonkeyPatch):

@@ -91,7 +91,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Check(Stored):
+class AuditCheck(Stored):
     """The outcomes of all requirements on one audit."""
 
     audit: str
@@ -105,7 +105,7 @@ class Check(Stored):
             raise AssertionError("\n".join([f"{self.audit}:", *map(line, missed)]))
 
 
-def check_audit(result: AuditResult, requirements: Iterable[str], *, audit: str = "audit") -> Check:
+def check_audit(result: AuditResult, requirements: Iterable[str], *, audit: str = "audit") -> AuditCheck:
     """Compare an audit with requirements. audit: the name to report.
 
     >>> check_audit(AuditResult.load("runs/model-reviews/result.json"), ["grade=show"]).state    # doctest: +SKIP
@@ -117,7 +117,7 @@ def check_audit(result: AuditResult, requirements: Iterable[str], *, audit: str 
     outcomes = tuple(_outcome(result, requirement) for requirement in parsed)
     states = {outcome.state for outcome in outcomes}
     state: State = "not met" if "not met" in states else "can't tell" if "can't tell" in states else "met"
-    return Check(audit, state, outcomes)
+    return AuditCheck(audit, state, outcomes)
 
 
 def line(outcome: Outcome) -> str:
@@ -129,10 +129,10 @@ def line(outcome: Outcome) -> str:
     return f"{outcome.state:10}  {outcome.requirement}: {outcome.found}"
 
 
-def junit(check: Check) -> str:
+def junit(check: AuditCheck) -> str:
     """The check as JUnit XML: a failure for what is not met, an error where nobody can tell.
 
-    >>> print(junit(Check("runs/a", "met", (Outcome("grade = show", "met", "show"),))))
+    >>> print(junit(AuditCheck("runs/a", "met", (Outcome("grade = show", "met", "show"),))))
     <?xml version='1.0' encoding='utf-8'?>
     <testsuite name="heedful check runs/a" tests="1" failures="0" errors="0">
       <testcase classname="heedful.check" name="grade = show" />

@@ -32,7 +32,7 @@ from heedful.metrics.statistics import (
 from heedful.preflights.information import informativeness, label_targets
 from heedful.studies.analysis import Pairing, Recordings, Rows, pairing
 from heedful.studies.result import MIN_SEEDS, AgreementResult, Control, Convention, Evidence, Gate, TopPosition, Twin
-from heedful.studies.run_directory import ModelKind, ModelSpec
+from heedful.studies.run_directory import ModelSpec, model_of
 
 MIN_TEXTS = 30  # validation texts or sentence pairs below which nothing is answered
 MIN_BLEU = 2.0  # of a model that translates
@@ -206,7 +206,7 @@ def measure_gate(recordings: Recordings) -> Gate:
     texts = sample.totals.shape[2]
     gate = Gate(gain.low > 0, texts, accuracy, _answer(recordings, frequent), float(np.mean(baseline)), gain)
     if recordings.translating:
-        lines = [_best_line(recordings, seed) for seed in seeds]
+        lines = [_best_line(recordings, ModelSpec("standard", seed)) for seed in seeds]
         bleu = float(np.mean([line["bleu"] for line in lines]))
         above = nested_normal([line["bleu_gain"] for line in lines], [line["bleu_gain_se"] for line in lines], texts)
         bleu_gain = _decisive(above, len(seeds))
@@ -226,9 +226,10 @@ def twin_accuracies(recordings: Recordings) -> dict[Twin, Estimate]:
     accuracies: dict[Twin, Estimate] = {}
     if recordings.translating:
         return accuracies
-    n, kinds = len(recordings.example), get_args(Twin)
-    for kind in kinds:
-        right = [_best_line(recordings, seed, kind)["accuracy"] for seed in recordings.seeds]
+    n, config = len(recordings.example), recordings.run.config()
+    for kind in get_args(Twin):
+        models = dict.fromkeys(model_of(config, ModelSpec(kind, seed)) for seed in recordings.seeds)
+        right = [_best_line(recordings, model)["accuracy"] for model in models]
         errors = [math.sqrt(share * (1 - share) / n) for share in right]
         accuracies[kind] = _decisive(nested_normal(right, errors, n), len(right))
     return accuracies
@@ -251,8 +252,8 @@ def _correct(recordings: Recordings, seed: int) -> Rows:
     return rows
 
 
-def _best_line(recordings: Recordings, seed: int, kind: ModelKind = "standard") -> dict[str, Any]:
-    folder = recordings.run.model(ModelSpec(kind, seed))
+def _best_line(recordings: Recordings, model: ModelSpec) -> dict[str, Any]:
+    folder = recordings.run.model(model)
     step = int(folder.summary()["best_step"])
     return next(line for line in folder.metrics() if line["step"] == step)
 

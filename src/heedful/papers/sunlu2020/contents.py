@@ -26,7 +26,9 @@ def _experiment(name: str, title: str, find: Find, jobs: Callable[[SunLuBudget],
     return unit_experiment(name, title, BUDGETS.get, find_in, units)
 
 
-def _scatter(name: str, title: str, cases: figures.Cases, find: Find | None = None, heading: str = "") -> Experiment:
+def _scatter(
+    name: str, title: str, cases: figures.ModelGroups, find: Find | None = None, heading: str = ""
+) -> Experiment:
     """An experiment that shows the scores of tokens in some cases; heading: its figure's, where it is not the title."""
     find = find or partial(figures.find_cases, name=name, title=heading or title, cases_of=cases)
     return _experiment(name, title, find, lambda budget: (job for case in cases(budget) for job in case.jobs))

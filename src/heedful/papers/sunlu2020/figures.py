@@ -49,7 +49,7 @@ NOTE = (
 
 
 @dataclass(frozen=True)
-class Case:
+class ModelGroup:
     """A model under a name, from every seed; `panels` says which scores are drawn."""
 
     name: str
@@ -57,25 +57,28 @@ class Case:
     panels: tuple[str, ...] = ("polarity", "score")
 
 
-Cases = Callable[[SunLuBudget], list[Case]]
+ModelGroups = Callable[[SunLuBudget], list[ModelGroup]]
 
 
-def figure2_cases(budget: SunLuBudget) -> list[Case]:
+def figure2_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """Figure 2: DP at λ = 10 on the corpora with two labels."""
     names = {plan.data: plan.name for plan in budget.plans}
-    return [Case(names[data], tuple(budget.jobs(data, "DP", MODERATE))) for data in budget.binary]
+    return [ModelGroup(names[data], tuple(budget.jobs(data, "DP", MODERATE))) for data in budget.binary]
 
 
-def figure3_cases(budget: SunLuBudget) -> list[Case]:
+def figure3_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """Figure 3: DP at λ = 100 on the corpora with two labels (the paper's: on SST), and with three labels at λ = 10."""
-    return [*large_cases(budget), Case("three labels", tuple(budget.jobs(budget.three, "DP", MODERATE)), ("score",))]
+    return [
+        *large_cases(budget),
+        ModelGroup("three labels", tuple(budget.jobs(budget.three, "DP", MODERATE)), ("score",)),
+    ]
 
 
-def large_cases(budget: SunLuBudget) -> list[Case]:
+def large_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """DP at λ = 100 on the corpora with two labels."""
     names = {plan.data: plan.name for plan in budget.plans}
     jobs = {data: tuple(budget.jobs(data, "DP", LARGE)) for data in budget.binary}
-    return [Case(f"λ = 100, {names[data]}", each) for data, each in jobs.items() if each]
+    return [ModelGroup(f"λ = 100, {names[data]}", each) for data, each in jobs.items() if each]
 
 
 def find_figure3(budget: SunLuBudget, answers: Answers) -> Finding:
@@ -100,27 +103,27 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def figure4_cases(budget: SunLuBudget) -> list[Case]:
+def figure4_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """Figure 4: additive attention on SST, V as the released code draws it, and drawn smaller."""
     return [
-        Case("AD", tuple(budget.jobs(budget.first.data, "AD", MODERATE))),
-        Case("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
-        Case(
+        ModelGroup("AD", tuple(budget.jobs(budget.first.data, "AD", MODERATE))),
+        ModelGroup("AD, λ = 100", tuple(budget.jobs(budget.first.data, "AD", LARGE))),
+        ModelGroup(
             f"AD, V ~ N(0, {budget.narrow:g}²)",
             tuple(replace(job, spread=budget.narrow) for job in budget.jobs(budget.first.data, "AD", MODERATE)),
         ),
     ]
 
 
-def encoder_cases(budget: SunLuBudget) -> list[Case]:
+def encoder_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """DP-L and DP-A at λ = 10 on SST (the paper's supplement)."""
-    return [Case(kind, tuple(budget.jobs(budget.first.data, kind, MODERATE))) for kind in ("DP-L", "DP-A")]
+    return [ModelGroup(kind, tuple(budget.jobs(budget.first.data, kind, MODERATE))) for kind in ("DP-L", "DP-A")]
 
 
-def synthetic_cases(budget: SunLuBudget) -> list[Case]:
+def synthetic_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """DP on generated data."""
     return [
-        Case(f"{labels} labels, λ = {scale:g}", tuple(plan.jobs(budget.recipe, "DP", scale)))
+        ModelGroup(f"{labels} labels, λ = {scale:g}", tuple(plan.jobs(budget.recipe, "DP", scale)))
         for labels, plan in zip(("two", "three"), budget.synthetic, strict=True)
         for scale in (MODERATE, LARGE)
         if scale in plan.scales
@@ -133,10 +136,10 @@ def find_synthetic(budget: SunLuBudget, answers: Answers) -> Finding:
     return find_cases(budget, answers, "synthetic", title, synthetic_cases)
 
 
-def regulariser_cases(budget: SunLuBudget) -> list[Case]:
+def regulariser_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """∣VᵀW∣ in the loss of DP at λ = 100 on SST, at several coefficients."""
     return [
-        Case(f"coefficient {c:g}", tuple(budget.first.jobs(budget.recipe, "DP", LARGE, coefficient=c)))
+        ModelGroup(f"coefficient {c:g}", tuple(budget.first.jobs(budget.recipe, "DP", LARGE, coefficient=c)))
         for c in budget.coefficients
     ]
 
@@ -155,7 +158,7 @@ def find_regulariser(budget: SunLuBudget, answers: Answers) -> Finding:
     return replace(finding, values=(*finding.values, *values))
 
 
-def find_cases(budget: SunLuBudget, answers: Answers, name: str, title: str, cases_of: Cases) -> Finding:
+def find_cases(budget: SunLuBudget, answers: Answers, name: str, title: str, cases_of: ModelGroups) -> Finding:
     """Tables, scatter and values of some cases: `polarity δ, …` and `attention δ, …` are of the lower class."""
     cases = cases_of(budget)
     values: dict[str, list[Value]] = {"polarity δ": [], "attention δ": [], "accuracy": []}
@@ -171,7 +174,7 @@ def find_cases(budget: SunLuBudget, answers: Answers, name: str, title: str, cas
     return Finding(tables, (figure,), tuple(v for each in values.values() for v in each), (NOTE,))
 
 
-def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable:
+def _effects(title: str, cases: Sequence[ModelGroup], answers: Answers) -> ResultTable:
     tested = [(case, name) for case in cases for name in answers[case.jobs[0]]["classes"]]
     p = benjamini_hochberg(
         [p_over_seeds(per_seed(answers, case.jobs, "classes", name, "score_delta")) for case, name in tested]
@@ -191,12 +194,12 @@ def _effects(title: str, cases: Sequence[Case], answers: Answers) -> ResultTable
     return ResultTable(title, ("tokens", *COLUMNS.values(), "p"), tuple(rows))
 
 
-def _cell(answers: Answers, case: Case, key: str, *path: str) -> Cell:
+def _cell(answers: Answers, case: ModelGroup, key: str, *path: str) -> Cell:
     estimate = over_seeds(answers, case.jobs, *path, key, within=DELTA if "delta" in key else None)
     return Cell(estimate, digits=3 if key == "score" else 2, seeds=len(case.jobs))
 
 
-def _models(cases: Sequence[Case], answers: Answers) -> ResultTable:
+def _models(cases: Sequence[ModelGroup], answers: Answers) -> ResultTable:
     rows = []
     for case in cases:
         dots = np.abs(per_seed(answers, case.jobs, "dot"))
@@ -211,7 +214,7 @@ def _models(cases: Sequence[Case], answers: Answers) -> ResultTable:
     return ResultTable("The models", ("seeds", "test accuracy", "∣VᵀW∣", "best epoch"), tuple(rows))
 
 
-def _scatter(cases: Sequence[Case], answers: Answers) -> tuple[Panel, ...]:
+def _scatter(cases: Sequence[ModelGroup], answers: Answers) -> tuple[Panel, ...]:
     labels = {"polarity": "polarity score", "score": "attention score"}
     return tuple(
         Panel(
