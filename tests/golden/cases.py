@@ -32,7 +32,7 @@ ADDED: set[str] = {"texts_preflight/forecast", "pairs_preflight/forecast"}  # ke
 REWORDED: dict[str, str] = {}  # sentences, the old one to the new one
 
 # Keys whose values differ between two equal runs, or say which code and machine made them.
-VOLATILE = {"seconds", "finished", "started", "commit", "versions", "machine", "config_digest", "fingerprint"}
+VOLATILE = {"seconds", "sha256", "finished", "started", "commit", "versions", "machine", "config_digest", "fingerprint"}
 VOLATILE |= {"folder"}  # of a sweep's study, which is named by the digest of its settings
 
 GRID = """\
