@@ -20,7 +20,7 @@ from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge_paper
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
 from heedful.papers.meister2021 import models
-from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs, validation_loss
+from heedful.papers.meister2021.adversaries import MeisterAttack, attack, validation_loss
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.contents import EXPERIMENTS
 from heedful.papers.meister2021.data import encode_corpus
@@ -78,7 +78,7 @@ def test_every_experiment_is_found_and_stored(reproduced_meister: Reproduced, na
 
 
 def test_no_unit_holds_nan(reproduced_meister: Reproduced):
-    units = list((reproduced_meister.workspace.root / "units").glob("*.json"))
+    units = list(reproduced_meister.workspace.units.glob("*.json"))
     assert units
     for path in units:
         json.loads(path.read_text(), parse_constant=refuse)
@@ -200,14 +200,13 @@ def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Rep
     base = MeisterModel(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
     kind, events = MeisterAttack(base, "instance", "jsd", 1.0, 1), []
     shutil.copytree(reproduced_meister.workspace.root, tmp_path / "work")
-    room = Workspace("smoke", tmp_path / "work")
+    room = replace(reproduced_meister.workspace, root=tmp_path / "work", units=tmp_path / "units")
+    shutil.copytree(reproduced_meister.workspace.units, room.units)
     before, weights = room.answers(kind.units("smoke")), room.root / base.unit(0, "smoke").arguments["weights"]
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    attacks = Needs(units=tuple(kind.units("smoke")))
-    experiment = replace(
-        EXPERIMENTS[0], needs=lambda budget: replace(base_needs([kind], budget), then=lambda room: attacks)
-    )
+    (room.units / kind.units("smoke")[0].file).unlink()
+    experiment = replace(EXPERIMENTS[0], needs=lambda budget: Needs(tuple(kind.units("smoke"))))
     prepare([experiment], room, jobs=1, device="cpu", on_progress=events.append)
     assert room.answers(kind.units("smoke")) == before
     assert weights.read_bytes() == whole
@@ -300,7 +299,7 @@ class Canned(Workspace):
     """A room with answers of `smoke` in place of its own."""
 
     def answers(self, units):
-        room = Workspace("smoke", self.root)
+        room = Workspace("smoke", self.root, self.units)
         first = units[0]
         if first.function.endswith(":attack"):
             return [
@@ -311,7 +310,7 @@ class Canned(Workspace):
 
 def test_every_published_number_has_its_place(reproduced_meister: Reproduced):
     """At `quick`, with answers of `smoke` in place of its own: as many published cells as the paper has numbers."""
-    quick = Canned("quick", reproduced_meister.workspace.root)
+    quick = Canned("quick", reproduced_meister.workspace.root, reproduced_meister.workspace.units)
     text = (files("heedful.papers") / "published" / "meister2021.csv").read_text(encoding="utf-8")
     expected = Counter(f"table{line['table']}" for line in csv.DictReader(text.splitlines()))
     found = {experiment.name: experiment.find(quick) for experiment in EXPERIMENTS}

@@ -36,14 +36,13 @@ def _attacks(
     find: Callable[[MeisterBudget, Mapping[MeisterAttack, list[Answer]]], Finding],
     attacks: Callable[[MeisterBudget], list[MeisterAttack]],
 ) -> Experiment:
-    """An experiment that reads what was measured on these adversaries, and before that needs their bases."""
+    """An experiment that reads what was measured on these adversaries."""
     return unit_experiment(
         name,
         title,
         BUDGETS.get,
         lambda budget, seen: find(BUDGETS[budget], seen),
         lambda budget: {attack: attack.units(budget) for attack in attacks(BUDGETS[budget])},
-        lambda budget: adversaries.base_needs(attacks(BUDGETS[budget]), budget),
     )
 
 

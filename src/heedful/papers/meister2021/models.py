@@ -36,7 +36,7 @@ from heedful.storage.serialization import content, from_mapping
 from heedful.storage.step_cache import record_beside, write_with_record
 
 IMPORTANCES = ("g_y_x", "d_y_x", "g_y_h", "d_y_h", "g_y_x detached", "g_y_h detached")
-DIGITS = 6
+DIGITS = 4  # of each text's numbers: its answer is stored beside the results
 MAX_TOKENS = 65_536  # run at once
 EXAMPLE_LENGTH = 14  # words of the text that is shown as an example, or the next longer one
 WEIGHTS = "weights"  # the argument that says where a unit stores its weights
@@ -344,6 +344,6 @@ def listed(values: NDArray[np.float64] | Sequence[float]) -> list[float | None]:
     """Numbers for JSON: rounded, None for NaN.
 
     >>> listed(np.array([0.12345678, np.nan]))
-    [0.123457, None]
+    [0.1235, None]
     """
     return [None if np.isnan(value) else round(float(value), DIGITS) for value in values]
