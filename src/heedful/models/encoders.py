@@ -113,19 +113,23 @@ class GRUEncoder(Encoder):
 class TransformerEncoder(Encoder):
     """Post-norm Transformer layers whose self-attention weights are returned (meister2021, App. B).
 
-    α = softmax(QKᵀ / √d);  sinusoidal positions; a feed-forward layer of four times the width.
+    α = softmax(QKᵀ / √d);  sinusoidal positions, unless `positions` is false; a feed-forward layer of four times the
+    width.
     """
 
-    def __init__(self, embedding: int, hidden: int, layers: int, dropout: float, heads: int = 1) -> None:
+    def __init__(
+        self, embedding: int, hidden: int, layers: int, dropout: float, heads: int = 1, *, positions: bool = True
+    ) -> None:
         super().__init__()
-        self.width = hidden
+        self.width, self.positions = hidden, positions
         self.project = nn.Linear(embedding, hidden) if embedding != hidden else nn.Identity()
         self.layers = nn.ModuleList([_TransformerLayer(hidden, heads, dropout) for _ in range(layers)])
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[Float[Tensor, "B H L L"], ...]]:
         """The states of the last layer and every layer's weights."""
         h = self.project(embedded)
-        h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
+        if self.positions:
+            h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
         weights = []
         for layer in self.layers:
             h, alpha = layer(h, mask)
@@ -164,7 +168,9 @@ def build_encoder(config: ModelConfig) -> Encoder:
         both = config.encoder == "bilstm"
         return LSTMEncoder(config.embedding, config.hidden, config.layers, both, config.dropout)
     if config.encoder == "transformer":
-        return TransformerEncoder(config.embedding, config.hidden, config.layers, config.dropout)
+        return TransformerEncoder(
+            config.embedding, config.hidden, config.layers, config.dropout, config.heads, positions=config.positions
+        )
     raise ConfigError(f"encoder {config.encoder!r} is not one of embedding, affine, lstm, bilstm, transformer")
 
 

@@ -64,15 +64,15 @@ class Form:
     digits: int = 1
 
 
-_PAIRS = ("A(alpha,beta_uf)", "A(beta_uf,beta_px)", "A(delta,beta_uf)", "A(alpha,beta)")
-_XI = tuple(name.replace("A(", "xi(") for name in _PAIRS)
-_FULL = (*_PAIRS, "A_random", "shuffle", *_XI, "xi_final")
-_NO_BETA = (*_PAIRS[:3], "A_random", *_XI[:3], "xi_final")
+PAIRS = ("A(alpha,beta_uf)", "A(beta_uf,beta_px)", "A(delta,beta_uf)", "A(alpha,beta)")
+_XI = tuple(name.replace("A(", "xi(") for name in PAIRS)
+_FULL = (*PAIRS, "A_random", "shuffle", *_XI, "xi_final")
+_NO_BETA = (*PAIRS[:3], "A_random", *_XI[:3], "xi_final")
 FORMS = {
     form.number: form
     for form in (
-        Form("2", "agreement", (*_PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
-        Form("3", "Kendall's τ in place of agreement", (*_PAIRS, *_NO_BETA[3:]), measure="kendall"),
+        Form("2", "agreement", (*PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
+        Form("3", "Kendall's τ in place of agreement", (*PAIRS, *_NO_BETA[3:]), measure="kendall"),
         Form("4", "Kendall's τ, performance by BLEU", _NO_BETA, "translation", measure="kendall", bleu=True),
         Form("5", "agreement, all columns", _FULL),
         Form("6", "agreement, performance by BLEU", _FULL, "translation", bleu=True),
@@ -203,16 +203,17 @@ def _excesses(studied: Mapping[str, StudyNumbers]) -> tuple[list[Value], list[st
                 f"{data}: the models do not beat the majority ({gate.baseline:.1%}); nothing is judged by them."
             )
         for convention in CONVENTIONS:
-            for name in _PAIRS:
+            for name in PAIRS:
                 row = study.validation.agreement(name, convention)
-                values.append(_excess(f"{name} above controls, {convention}, {data}", row, gate))
+                values.append(excess_value(f"{name} above controls, {convention}, {data}", row, gate))
             above = study.under(convention).xi_above
             chosen = above if gate.passed else [np.nan] * len(above)
             values.append(seed_value(f"xi above untrained and majority, {convention}, {data}", chosen, gate.texts))
     return values, notes
 
 
-def _excess(name: str, row: AgreementResult, gate: Gate) -> Value:
+def excess_value(name: str, row: AgreementResult, gate: Gate) -> Value:
+    """How far an agreement exceeds its largest control; no number where the models learned nothing."""
     evidence = row.evidence
     assert evidence is not None
     if not gate.passed:
