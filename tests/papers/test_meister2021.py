@@ -13,13 +13,14 @@ import pytest
 import torch
 
 from heedful.config import ModelConfig
+from heedful.data.batching import collate
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.adversary import Adversary
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge_paper
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
-from heedful.papers.meister2021 import models
+from heedful.papers.meister2021 import models, open_questions
 from heedful.papers.meister2021.adversaries import MeisterAttack, attack, validation_loss
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.contents import EXPERIMENTS
@@ -259,6 +260,36 @@ def test_the_loss_on_validation_texts_is_the_mean_over_texts():
     assert whole == pytest.approx(np.mean(parts), rel=1e-5)
 
 
+def test_hidden_states_can_be_left_out_in_other_ways():
+    """Without a weight, and as the last layer on fewer states."""
+    encoded = encode_corpus("polarity", 40, 20)
+    torch.manual_seed(0)
+    model = AttentionClassifier(BUDGETS["smoke"].model("transformer", SOFTMAX), len(encoded.vocabulary), 2).eval()
+    texts = chosen_texts(encoded.test, 3)
+    batch = collate(texts, np.array([0]))
+    output = model(batch.tokens, batch.mask)
+    n, y = int(batch.mask.sum()), float(output.logits.sigmoid())
+    zeroed, unseen = models.without_states(model, batch), models.without_keys(model, texts)
+    states = model.encoder.states(model.embedding(batch.tokens), batch.mask)
+    torch.testing.assert_close(states[-1], output.hidden)
+    for i in range(n):
+        alpha = output.alpha.clone()
+        alpha[0, i] = 0.0
+        expected = abs(y - float(model.from_attention(alpha, output.hidden).sigmoid()))
+        assert zeroed[0][i] == pytest.approx(expected, abs=1e-6)
+        kept = torch.arange(n) != i
+        fewer, _ = model.encoder.layers[-1](states[-2][:, kept], batch.mask[:, kept])
+        weights = model.scorer(fewer).softmax(-1)
+        assert unseen[0][i] == pytest.approx(abs(y - float(model.from_attention(weights, fewer).sigmoid())), abs=1e-6)
+
+
+def test_the_reading_nearest_to_the_published_numbers_is_named():
+    away = {("pooling", 1e-5): [0.3, 0.2], ("layer 1", 1e-3): [0.05, 0.08]}
+    assert "“layer 1” at learning rate 0.001" in open_questions._nearest(away)
+    assert "fits within 0.1" in open_questions._nearest(away)
+    assert "unexplained" in open_questions._nearest({("pooling", 1e-5): [0.3, 0.2]})
+
+
 def test_words_that_have_a_vector_start_there(monkeypatch: pytest.MonkeyPatch):
     config, vocabulary = ModelConfig(3, hidden=4, scorer_hidden=2), Vocabulary.build([["so", "good", "so"]], 1)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -305,6 +336,8 @@ class Canned(Workspace):
             return [
                 {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65} | {"texts": 24}
             ] * 2
+        if first.function.endswith(":compare_jacobian"):
+            return room.answers(open_questions.jacobian_units("smoke")["BiLSTM"])
         return room.answers(MeisterModel(POLARITY, first.arguments["model"]["encoder"], SOFTMAX).units("smoke"))
 
 

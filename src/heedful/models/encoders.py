@@ -127,14 +127,24 @@ class TransformerEncoder(Encoder):
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[Float[Tensor, "B H L L"], ...]]:
         """The states of the last layer and every layer's weights."""
-        h = self.project(embedded)
-        if self.positions:
-            h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
-        weights = []
+        h, weights = self._placed(embedded), []
         for layer in self.layers:
             h, alpha = layer(h, mask)
             weights.append(alpha)
         return h, tuple(weights)
+
+    def states(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, ...]:
+        """The states below the first layer and above each."""
+        states = [self._placed(embedded)]
+        for layer in self.layers:
+            states.append(layer(states[-1], mask)[0])
+        return tuple(states)
+
+    def _placed(self, embedded: Embedded) -> Hidden:
+        h: Tensor = self.project(embedded)
+        if self.positions:
+            h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
+        return h
 
 
 class _TransformerLayer(nn.Module):

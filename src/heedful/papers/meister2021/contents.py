@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from heedful.papers.experiment import Answer, Experiment, unit_experiment
 from heedful.papers.findings import Finding
-from heedful.papers.meister2021 import adversaries, figures, tables
+from heedful.papers.meister2021 import adversaries, figures, open_questions, tables
 from heedful.papers.meister2021.adversaries import MeisterAttack
 from heedful.papers.meister2021.config import BUDGETS, MeisterBudget, MeisterCorpus
 from heedful.papers.meister2021.models import MeisterModel
@@ -46,6 +46,12 @@ def _attacks(
     )
 
 
+def _reading_settings(budget: str) -> object:
+    """What decides both experiments on open questions."""
+    own = {name: value for name, value in content(BUDGETS[budget]).items() if name not in ("attacks", "corpora")}
+    return {**own, "corpus": open_questions.corpus_of(budget), "sizes": open_questions.READING_BUDGETS[budget]}
+
+
 EXPERIMENTS = (
     _experiment("figure1", "Figure 1: attention against gradient importance", figures.find_figure1, tables.main_models),
     _experiment("table1", "Table 1: what hidden states are made of", tables.find_table1, tables.main_models),
@@ -77,4 +83,18 @@ EXPERIMENTS = (
     _experiment("length", "Beyond: entropy against length", tables.find_length, tables.main_models),
     _experiment("entmax", "Beyond: entmax from softmax to sparsemax", figures.find_entmax, figures.entmax_models),
     _experiment("layers", "Beyond: the Transformer's self-attention", figures.find_layers, figures.layer_models),
+    unit_experiment(
+        "appendix-a",
+        "App. A: the gradient of a norm against the whole Jacobian",
+        _reading_settings,
+        open_questions.find_jacobian,
+        open_questions.jacobian_units,
+    ),
+    unit_experiment(
+        "readings",
+        "Which attention, which leave-one-out: the Transformer's D_ŷ(I)",
+        _reading_settings,
+        open_questions.find_readings,
+        open_questions.reading_models,
+    ),
 )
