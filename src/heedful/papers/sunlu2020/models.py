@@ -76,6 +76,7 @@ class TrainingJob:
         name = f"{self.data}-{self.kind}-{self.scale:g}-{self.seed}"
         name += f"-vw{self.coefficient:g}" if self.coefficient else ""
         name += f"-v{self.spread:g}" if self.spread != 1 else ""
+        name += f"-positive{self.sample.positive:g}" if self.sample.positive is not None else ""
         return Unit(name, f"{__name__}:train_and_score", content(self))
 
 
