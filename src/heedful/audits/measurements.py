@@ -147,7 +147,7 @@ class Measurements:
 
 
 def _all_maps(maps: Mapping[str, Importance], i: int) -> tuple[Weights, ...]:
-    """The map of every head and layer for one passage; none where one is all there is, or a page cannot show so many."""
+    """The map of every head and layer for one passage; none where there is but one, or too many to show."""
     own = {name: rows[i] for name, rows in maps.items() if layer_of(name) is not None}
     if len(own) < 2 or sum(map(len, own.values())) > _MOST_WEIGHTS:
         return ()

@@ -224,7 +224,7 @@ def _is_short(example: AuditExample) -> bool:
 
 
 def _strongest(*maps: Sequence[float]) -> float:
-    """The weight that has the darkest colour: the highest of these maps, or three times an even share if that is more."""
+    """The weight that has the darkest colour: the highest of these maps, at least three times an even share."""
     return max(max(weights, default=0.0) for weights in (*maps, (EVEN / max(len(maps[0]), 1),)))
 
 
