@@ -122,8 +122,9 @@ class RunClock:
         with suppress(DamagedError):
             if (folder / MANIFEST).exists():
                 known = Manifest.read(folder)
-                times = {"started": known.started, "seconds": known.seconds, "cpu_seconds": known.cpu_seconds}
-                self.manifest = replace(self.manifest, **times)
+                self.manifest = replace(
+                    self.manifest, started=known.started, seconds=known.seconds, cpu_seconds=known.cpu_seconds
+                )
                 return
         quarantine(folder / MANIFEST)
         self.manifest.write(folder)
