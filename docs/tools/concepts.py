@@ -68,10 +68,10 @@ def models():
         (
             "the uniform twin",
             "the same, attention fixed at 1/L",
-            "gives β^uf: word knowledge without attention",
+            "gives its β: word knowledge without attention",
             "#b3460b",
         ),
-        ("the proxy", "word vectors, averaged → answer", "gives β^px: what counting words can teach", "#0a7068"),
+        ("the proxy", "word vectors, averaged → answer", "gives its β: what counting words can teach", "#0a7068"),
         ("another seed", "the same model, other random start", "is what we see stable?", "#873a8c"),
     )
     parts = []
@@ -89,7 +89,7 @@ def models():
 
 
 def _row(y, name, what, values, amount, form, ring=None):
-    parts = [_text(10, y, name, weight=700), _text(170, y, what, "#5a5852")]
+    parts = [_text(10, y, name, weight=700), _text(190, y, what, "#5a5852")]
     for i, (word, value) in enumerate(zip(WORDS, values, strict=True)):
         step = min(len(RAMP) - 1, max(0, round(amount(value) * (len(RAMP) - 1))))
         ground = "#ef8a2c" if value < 0 else RAMP[step]
