@@ -320,7 +320,7 @@ class AuditSettings:
     integrated_steps: int = 50
     adversary_steps: int = 100
     random_orders: int = 5
-    random_models: int = 5
+    random_models: int = 10
     chunk: int = 32
     resamples: int = RESAMPLES
     examples: int = 50
