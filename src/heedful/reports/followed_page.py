@@ -120,7 +120,8 @@ def embedded_texts(
     embed_views(examples, arrays)
     used, inverse = np.unique(np.concatenate([split.text(int(i)) for i in examples.index]), return_inverse=True)
     arrays.add("places", inverse.astype(np.uint32))
-    tables = [attended_words(split, [model.trace], model.steps) for model in models]
+    polar = len(probe.labels) == 2 and bool(probe.right)
+    tables = [attended_words(split, [model.trace], model.steps, polar=polar) for model in models]
     runs = [
         RunWords(table, tuple((words[i], "") for i in table.ids), name, tuple(own))
         for table, name, own in zip(tables, names, places, strict=True)
