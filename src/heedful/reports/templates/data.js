@@ -7,6 +7,7 @@ const TERMS = {
   following: { rows: "texts", accuracy: "accuracy", shown: "probe texts" },
   translation: { rows: "output words", accuracy: "token accuracy" },
 }[page.task];
+if (page.rows_are && page.task !== "translation") TERMS.rows = page.rows_are;
 // `at` is where the slider stands, between recorded steps too; `step` is the last recorded one that it has reached.
 const last = page.steps.length - 1, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 const state = { at: last, step: last };

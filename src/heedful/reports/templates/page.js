@@ -1,6 +1,6 @@
 // The players, the address of what is shown, and their keys; then everything is drawn.
 
-const SECONDS = 7; // that playing takes from the first recorded step to the last
+const SECONDS = Math.min(7, 1.2 * last); // that playing takes from the first recorded step to the last
 
 /** The mean accuracy of the standard models at a recorded step; of each run where several are compared. */
 function accuracyAt(step) {
