@@ -23,11 +23,12 @@ pytestmark = in_a_browser
 # What moves: the live example, the dots, the cursor and the examples below.
 MOVING = """return [
   [...document.querySelectorAll('#live .w')].map((w) => w.style.backgroundColor).join()
-    + [...document.querySelectorAll('#live .tie')].map((t) => t.getAttribute('stroke-width') + t.getAttribute('visibility')).join(),
+    + [...document.querySelectorAll('#live .tie')].map((t) => t.outerHTML).join(),
   [...document.querySelectorAll('#scatter-chart .word')].map((d) => d.getAttribute('cx')).join(),
   document.querySelector('#accuracy-chart .cursor').getAttribute('x1'),
   [...document.querySelectorAll('.example')].slice(0, 2)
-    .flatMap((e) => [...e.querySelectorAll('.w, .cell')]).map((w) => w.style.backgroundColor || w.getAttribute('fill')).join(),
+    .flatMap((e) => [...e.querySelectorAll('.w, .cell')])
+    .map((w) => w.style.backgroundColor || w.getAttribute('fill')).join(),
 ]"""
 
 
