@@ -272,6 +272,7 @@ class Pairs extends ExampleList {
         say(right, `${many} of ${pair.T} words right, each given the right words before it`);
       },
       recolour: () => {},
+      legend: [`thicker line = more attention; lines below ${percent(FAINT, 0)} are left out`],
     };
   }
 

@@ -36,7 +36,7 @@ function showStage(list) {
   if (asked) shownNow[shown.key] = shown.number;
   onStep((at) => shown.show(at), holder, true);
   const key = document.getElementById("live-key");
-  const colour = (dark) => { key.replaceChildren(...alphaKey(dark)); shown.recolour(); shown.show(state.at); };
+  const colour = (dark) => { key.replaceChildren(...(shown.legend ?? alphaKey(dark))); shown.recolour(); shown.show(state.at); };
   darkness.addEventListener("change", () => colour(darkness.matches));
   addEventListener("beforeprint", () => colour(false));
   addEventListener("afterprint", () => colour(darkness.matches));
