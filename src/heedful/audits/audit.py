@@ -20,7 +20,7 @@ from heedful.attribution.network import Network
 from heedful.audits.human_labels import Rationales, alignment_errors, marked_percent, output_words
 from heedful.audits.measurements import Measurements, special_piece
 from heedful.audits.parts import MeasuredPart, measured
-from heedful.audits.result import AuditResult, LabelCount, Score
+from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score
 from heedful.audits.scores import ScoreTable, chance, contrasts, scores
 from heedful.audits.verdict import judge
 from heedful.config import MEASURES, AuditSettings
@@ -34,6 +34,7 @@ from heedful.storage.serialization import digest
 
 RANDOM_TEXTS = 16  # a random model reads at least so many texts, if there are as many
 LONG = 512  # words of a text that is announced before it is measured
+EXAMPLES_WITH_MAPS = 8  # in a result: examples with the maps of every head
 BEAT = 1.0  # seconds between two events of progress within a chunk
 
 
@@ -300,8 +301,15 @@ def _result(
             accuracy=accuracy,
             labels=labels,
         ),
-        examples=tuple(sorted((e for part in parts for e in part.examples), key=lambda example: example.text)),
+        examples=_examples(parts),
     )
+
+
+def _examples(parts: Sequence[MeasuredPart]) -> tuple[AuditExample, ...]:
+    """The examples by their numbers; maps of every head are kept for the first few."""
+    examples = sorted((e for part in parts for e in part.examples), key=lambda example: example.text)
+    with_maps = [i for i, example in enumerate(examples) if example.maps][:EXAMPLES_WITH_MAPS]
+    return tuple(e if i in with_maps else replace(e, maps=()) for i, e in enumerate(examples))
 
 
 def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[MeasuredPart]) -> tuple[LabelCount, ...]:

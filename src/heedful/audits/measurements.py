@@ -1,7 +1,7 @@
 """Measurements of an audit: what is measured of some passages, in the model and in random models of its shape."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -31,6 +31,9 @@ from heedful.audits.result import AuditExample, Weights
 from heedful.audits.scores import RANDOM_MODEL, Importances, importances, orders
 from heedful.config import AuditSettings
 from heedful.errors import ConfigError
+
+_MOST_WEIGHTS = 12_000  # of all maps of an example
+_DIGITS = 4  # of these weights, which are only drawn
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,10 @@ class Measurements:
             [passage.output for passage in targeted],
             predicted,
             [
-                self._example(targeted[i], i, shown, numbers["probability"][i], others[i] if others else None)
+                replace(
+                    self._example(targeted[i], i, shown, numbers["probability"][i], others[i] if others else None),
+                    maps=_all_maps(maps, i),
+                )
                 for i in kept
             ],
         )
@@ -138,6 +144,14 @@ class Measurements:
             None if other is None else other.divergence,
             None if other is None else other.probability,
         )
+
+
+def _all_maps(maps: Mapping[str, Importance], i: int) -> tuple[Weights, ...]:
+    """The map of every head and layer for one passage; none where there is but one, or too many to show."""
+    own = {name: rows[i] for name, rows in maps.items() if layer_of(name) is not None}
+    if len(own) < 2 or sum(map(len, own.values())) > _MOST_WEIGHTS:
+        return ()
+    return tuple(Weights(name, tuple(np.round(row, _DIGITS).tolist())) for name, row in own.items())
 
 
 def _read(

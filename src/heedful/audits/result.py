@@ -102,7 +102,7 @@ class AuditExample:
 
     rationale: which words people marked, if known. other: the most different map that was found to give the same
     prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
-    under it; empty and None where none was looked for.
+    under it; empty and None where none was looked for. maps: of every head and layer, for a few examples.
     """
 
     text: int
@@ -116,6 +116,7 @@ class AuditExample:
     other: tuple[float, ...] = ()
     divergence: float | None = None
     other_probability: float | None = None
+    maps: tuple[Weights, ...] = ()
 
     def tau(self) -> dict[str, float]:
         """Kendall's τ-b of the map with each importance in favour of the output, by name."""

@@ -46,7 +46,7 @@ function signed(number) {
 /** A strip of the colours of [ramp, amount] pairs with a number in each, for a key. */
 function numberedRamp(dark, colours, numbers) {
   const ramps = RAMPS[dark ? "dark" : "light"];
-  return element("span", { class: "ramp" }, ...colours.map(([name, amount], i) => {
+  return element("span", { class: "ramp numbered" }, ...colours.map(([name, amount], i) => {
     const step = element("i", { text: numbers[i] }), { ground, ink } = shade(ramps[name], amount);
     step.style.backgroundColor = ground;
     step.style.color = ink;
