@@ -218,17 +218,11 @@ def cards(result: StudyResult) -> tuple[Card, ...]:
         ("Where did that come from?", _came_from(answers[1], answers[2], result), rows[1], (before, counting, last)),
         ("Is it stable?", _stable(answers[4], sizes[4], len(result.seeds)), rows[4], (stable,)),
     )
-    return tuple(
-        Card(
-            title,
-            sentence,
-            row_facts[0].pill,
-            row_facts[0].tone,
-            *(_shares(row) if result.verdict.status == "answered" else (None, None)),
-            row_facts,
-        )
-        for title, sentence, row, row_facts in plan
-    )
+    made = []
+    for title, sentence, row, row_facts in plan:
+        value, expected = _shares(row) if result.verdict.status == "answered" else (None, None)
+        made.append(Card(title, sentence, row_facts[0].pill, row_facts[0].tone, value, expected, row_facts))
+    return tuple(made)
 
 
 def _rows_asked(result: StudyResult) -> list[AgreementResult]:

@@ -72,7 +72,8 @@ def headline(result: SweepResult) -> str:
     if not found:
         return f"None of {len(result.studies):,} studies gave a result"
     name = _written(key).removesuffix(" own").capitalize()
-    worst, best = (pick((each for _, each in found), key=lambda e: e.value) for pick in (min, max))
+    estimates = sorted((estimate for _, estimate in found), key=lambda estimate: estimate.value)
+    worst, best = estimates[0], estimates[-1]
     if len(found) == 1:
         return f"{name} {percent(best.value)} in the one study that finished"
     if best.low <= worst.high:
