@@ -50,10 +50,9 @@ def go(browser, place):
 
 def test_it_starts_at_step_0_and_plays_once(browser, page):
     visit(browser, page, moving=True)
-    WebDriverWait(browser, 20).until(lambda b: by_id(b, "play").get_attribute("aria-pressed") == "true")
-    assert browser.execute_script("return state.at < last")
-    WebDriverWait(browser, 20).until(lambda b: by_id(b, "play").get_attribute("aria-pressed") == "false")
-    assert browser.execute_script("return state.at === last")
+    WebDriverWait(browser, 20).until(lambda b: b.execute_script("return playing.since > 0 && state.at === last"))
+    assert browser.execute_script("return playing.from") == 0
+    assert by_id(browser, "play").get_attribute("aria-pressed") == "false"
     leaves_nothing_and_complains_of_nothing(browser)
 
 

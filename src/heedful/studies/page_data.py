@@ -193,7 +193,7 @@ def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Rag
     return TextExamples(split, index, views, None if counted is None else counted.take(index), places)
 
 
-def featured(model: PageModel, lengths: NDArray[np.int64], example: NDArray[np.int64]) -> dict[str, int]:
+def featured(model: PageModel, lengths: NDArray[np.int64], example: NDArray[np.integer]) -> dict[str, int]:
     """Texts that stand for something, by name; of those of `EASY_LENGTH` tokens, or of all where there are none.
 
     typical: nearest to the median in the movement of attention, in the probability of the right answer and in length.

@@ -27,17 +27,16 @@ function pointAt(holder, read) {
   holder.addEventListener("pointerleave", hideTip);
 }
 
-addEventListener("scroll", hideTip, { passive: true });
+addEventListener("scroll", () => { if (document.activeElement?.matches("a.term") && !tip.hidden) define(document.activeElement); else hideTip(); }, { passive: true });
 addEventListener("keydown", ({ key }) => { if (key === "Escape") hideTip(); });
 
-/** Symbols that lead to the glossary show their definition where they stand. */
+/** The definition of a symbol, from the glossary entry that it leads to. */
+function define(term) {
+  const entry = document.querySelector(term.getAttribute("href"));
+  showTip(`${entry.textContent}: ${entry.nextElementSibling.textContent}`, term.getBoundingClientRect());
+}
+
 for (const term of document.querySelectorAll("a.term")) {
-  const show = () => {
-    const entry = document.querySelector(term.getAttribute("href"));
-    showTip(`${entry.textContent}: ${entry.nextElementSibling.textContent}`, term.getBoundingClientRect());
-  };
-  term.addEventListener("pointerenter", show);
-  term.addEventListener("focus", show);
-  term.addEventListener("pointerleave", hideTip);
-  term.addEventListener("blur", hideTip);
+  for (const event of ["pointerenter", "focus"]) term.addEventListener(event, () => define(term));
+  for (const event of ["pointerleave", "blur"]) term.addEventListener(event, hideTip);
 }
