@@ -190,10 +190,10 @@ class AuditOptions(TypedDict, total=False):
     spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
     smallest_movement: Annotated[
         float,
-        share(help=f"Smallest movement of the prediction worth having; {AuditSettings.smallest_movement} by default."),
+        share(help=f"Smallest change of the prediction that counts; {AuditSettings.smallest_movement} by default."),
     ]
     smallest_tau: Annotated[
-        float, share(help=f"Smallest τ with importance worth having; {AuditSettings.smallest_tau} by default.")
+        float, share(help=f"Smallest τ with importance that counts; {AuditSettings.smallest_tau} by default.")
     ]
     smallest_excess: Annotated[
         float,
@@ -209,7 +209,7 @@ class AuditOptions(TypedDict, total=False):
     smallest_divergence: Annotated[
         float,
         share(
-            help="Divergence, in nats, from which on another map is a different one; "
+            help="Divergence, in nats, above which another map counts as different; "
             f"{AuditSettings.smallest_divergence} by default."
         ),
     ]
