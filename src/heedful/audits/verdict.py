@@ -160,7 +160,7 @@ def _moves(evidence: _Evidence) -> AuditQuestion:
         return _not_asked(0, NOT_REPLACED)
     statistic = _Statistic(f"total variation with {place} permuted", tvd, evidence.settings.smallest_movement)
     flip, level = evidence.score("flip", "permuted", place), evidence.score("tvd", "uniform", place)
-    beside = [] if flip is None else [f"{flip.value:.0%} of predictions become another"]
+    beside = [] if flip is None else [f"{flip.value:.0%} of predictions flip"]
     beside += [] if level is None else [f"made uniform instead: {_shown(level)}"]
     everywhere = evidence.score("tvd", "permuted", EVERYWHERE)
     if place != EVERYWHERE and everywhere is not None and evidence.layers > 1:
