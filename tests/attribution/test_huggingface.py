@@ -128,13 +128,18 @@ def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
 
 
 @pytest.mark.parametrize(
-    ("make", "part"),
-    [(tiny.bert, "attention"), (tiny.roberta, "attention"), (tiny.gpt2, None), (tiny.modernbert, None)],
+    ("make", "parts"),
+    [
+        (tiny.bert, ("attention.self", "attention")),
+        (tiny.roberta, ("attention.self", "attention")),
+        (tiny.gpt2, ()),
+        (tiny.modernbert, ()),
+    ],
 )
-def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, part):
+def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, parts):
     made = make(seed=1)
     with open_classifier(made.model, made.tokenizer) as (network, reader):
-        assert network.narrow == part
+        assert network.narrow == parts
         lengths = []
         last = network.stack.layers[-1]
         handle = last.register_forward_hook(
@@ -144,7 +149,7 @@ def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make
         network.predict(embedded)
         network.run(embedded)
         handle.remove()
-    assert lengths == [1 if part else embedded.shape[1], embedded.shape[1]]
+    assert lengths == [1 if parts else embedded.shape[1], embedded.shape[1]]
 
 
 @architectures
