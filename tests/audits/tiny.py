@@ -14,6 +14,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer
 
+from heedful.attribution.tasks import TASKS
+
 LABELS = ("negative", "positive")
 TEXTS = (
     "the film was good",
@@ -113,6 +115,13 @@ def bart(seed: int = 0, **settings: Any) -> Tiny:
     return _seq2seq(transformers.BartConfig, tokenizer, seed, tokenizer.eos_token_id, _halves() | settings)
 
 
+def for_task(kind: Any, task: str, tokenizer: Any = None, seed: int = 0, **settings: Any) -> Tiny:
+    """A model of a config's kind with the head of a task."""
+    tokenizer = tokenizer or word_pieces(model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+    config = kind(**{**_special(tokenizer), **SIZES, **NAMES, **settings})
+    return _made(seed, getattr(transformers, TASKS[task].opens), config, tokenizer)
+
+
 CLASSIFIERS: dict[str, Callable[..., Tiny]] = {
     "bert": bert,
     "distilbert": distilbert,
@@ -124,7 +133,7 @@ CLASSIFIERS: dict[str, Callable[..., Tiny]] = {
 SEQUENCES: dict[str, Callable[..., Tiny]] = {"t5": t5, "marian": marian, "bart": bart}
 
 
-def word_pieces() -> Any:
+def word_pieces(**settings: Any) -> Any:
     """Words split into pieces marked ##, [CLS] and [SEP] around them, as BERT has it."""
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     vocabulary = [*special, *WORDS, *(f"##{ending}" for ending in ENDINGS), *SIGNS]
@@ -132,9 +141,11 @@ def word_pieces() -> Any:
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    made.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names, **settings)
 
 
 def byte_pieces(*, template: bool = True) -> Any:

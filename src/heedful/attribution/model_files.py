@@ -73,12 +73,9 @@ def check_folder(folder: Path) -> Tensors:
     heedful.errors.DataError: ...: there is no model.safetensors...
     """
     for entry in entries_of(folder, MAX_FILES):
-        _check_file(folder, Path(entry.path))
+        check_file(folder, Path(entry.path))
     if (folder / "adapter_config.json").exists():
-        raise DataError(
-            f"{folder}: it holds an adapter (adapter_config.json), which names another model; merge both, and call "
-            "model.save_pretrained(folder)"
-        )
+        raise DataError(f"{folder}: it holds an adapter (adapter_config.json) where a whole model is needed")
     config = check_config(folder / CONFIG)
     tensors = _tensors(folder)
     check_sizes(folder / CONFIG, config, tensors)
@@ -255,7 +252,7 @@ def _numbers(content: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[s
         yield prefix, content
 
 
-def _check_file(folder: Path, path: Path) -> None:
+def check_file(folder: Path, path: Path) -> None:
     """Refuse pipes and devices, and links, except those from a snapshot of the Hub's cache to its own blobs."""
     if path.is_symlink():
         blobs = folder.resolve().parent.parent / "blobs"
