@@ -89,8 +89,8 @@ def xlnet(seed: int = 0, **settings: Any) -> Tiny:
     """Its head reads the last place."""
     sizes = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32, "mem_len": None}
     tokenizer = word_pieces()
-    config = transformers.XLNetConfig(**{**_special(tokenizer), **sizes, **NAMES, "initializer_range": 0.5, **settings})
-    return _made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
+    config = transformers.XLNetConfig(**{**special(tokenizer), **sizes, **NAMES, "initializer_range": 0.5, **settings})
+    return made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
 
 
 def llama(seed: int = 0, **settings: Any) -> Tiny:
@@ -118,8 +118,8 @@ def bart(seed: int = 0, **settings: Any) -> Tiny:
 def for_task(kind: Any, task: str, tokenizer: Any = None, seed: int = 0, **settings: Any) -> Tiny:
     """A model of a config's kind with the head of a task."""
     tokenizer = tokenizer or word_pieces(model_input_names=["input_ids", "token_type_ids", "attention_mask"])
-    config = kind(**{**_special(tokenizer), **SIZES, **NAMES, **settings})
-    return _made(seed, getattr(transformers, TASKS[task].opens), config, tokenizer)
+    config = kind(**{**special(tokenizer), **SIZES, **NAMES, **settings})
+    return made(seed, getattr(transformers, TASKS[task].opens), config, tokenizer)
 
 
 CLASSIFIERS: dict[str, Callable[..., Tiny]] = {
@@ -184,24 +184,24 @@ def sentence_pieces() -> Any:
 
 
 def _encoder(kind: Any, tokenizer: Any, seed: int, settings: dict[str, Any]) -> Tiny:
-    config = kind(**{**_special(tokenizer), **SIZES, **NAMES, **settings})
-    return _made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
+    config = kind(**{**special(tokenizer), **SIZES, **NAMES, **settings})
+    return made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
 
 
 def _seq2seq(kind: Any, tokenizer: Any, seed: int, start: int, settings: dict[str, Any]) -> Tiny:
     begin = {"decoder_start_token_id": start, "forced_eos_token_id": None}
-    config = kind(**{**_special(tokenizer), **begin, **settings})
-    return _made(seed, transformers.AutoModelForSeq2SeqLM, config, tokenizer)
+    config = kind(**{**special(tokenizer), **begin, **settings})
+    return made(seed, transformers.AutoModelForSeq2SeqLM, config, tokenizer)
 
 
-def _made(seed: int, kind: Any, config: Any, tokenizer: Any) -> Tiny:
+def made(seed: int, kind: Any, config: Any, tokenizer: Any) -> Tiny:
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated")  # DeBERTa's module says so when imported
         torch.manual_seed(seed)
         return Tiny(kind.from_config(config).eval(), tokenizer)
 
 
-def _special(tokenizer: Any) -> dict[str, int]:
+def special(tokenizer: Any) -> dict[str, int]:
     names = ("pad_token_id", "bos_token_id", "eos_token_id")
     found = {name: getattr(tokenizer, name) for name in names if getattr(tokenizer, name) is not None}
     return {"vocab_size": len(tokenizer), **found}

@@ -20,7 +20,7 @@ from heedful.attribution.model_files import (
     Tensors,
     check_built,
     check_config,
-    check_file,
+    check_files,
     check_folder,
     check_index,
     check_tokenizer,
@@ -77,6 +77,7 @@ def load(
     place = _place(model)
     tensors = None
     if Path(place).is_dir():
+        check_files(Path(place))
         if why := reads_no_text(place, check_config(Path(place) / CONFIG).get("architectures") or ()):
             raise DataError(why)
         tensors = check_folder(Path(place))
@@ -93,8 +94,7 @@ def load(
 def _load_adapter(
     transformers: Any, task: ModelTask, folder: Path, tokenizer: Any, device: str | torch.device, trust: bool
 ) -> tuple[Any, Any]:
-    for entry in folder.iterdir():
-        check_file(folder, entry)
+    check_files(folder)
     bases: list[str] = []
 
     def load_base(base: str, labels: int | None) -> tuple[Any, list[str]]:

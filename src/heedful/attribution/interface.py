@@ -29,6 +29,7 @@ from heedful.attribution.network import (
     ResumingNetwork,
     WeighingNetwork,
 )
+from heedful.data.rows import Text
 from heedful.errors import DataError
 from heedful.models.training import evaluation_mode
 
@@ -142,8 +143,8 @@ class Reader(Protocol):
     def labels(self) -> tuple[str, ...]:
         """The names of the model's labels, in order; none where it writes sentences."""
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
+        """The passage of a text or of a pair; long texts are cut, and `Passage.cut` counts the lost pieces."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ class Subject:
 
         finite: whether a prediction that is not a number is an error too.
         """
-        network, parts = self._placed(batch), self.parts
+        network, parts = self.placed(batch), self.parts
         embedded = network.embed(batch.pieces) if embedded is None else embedded
         self.on_run(*embedded.shape[:2])
         if parts is not None:
@@ -296,7 +297,7 @@ class Subject:
         finite: bool = True,
     ) -> Float[Tensor, "B K"]:
         """The probabilities of `run`, without its attention and states where the network then has less to do."""
-        network = self._placed(batch)
+        network = self.placed(batch)
         mask = None if bool(batch.mask.all()) else batch.mask
         can_read = batch.before is None and (mask is None or self._pads)
         if self.parts is not None or not can_read or not isinstance(network, PredictingNetwork):
@@ -316,7 +317,7 @@ class Subject:
     def resume(self, batch: PassageBatch, layer: int, states: Tensor, change: Change | None = None) -> Tensor:
         """Probabilities for these states at the input of a layer; they are not checked to be numbers."""
         self.on_run(*states.shape[:2])
-        return cast(ResumingNetwork, self._placed(batch)).resume(
+        return cast(ResumingNetwork, self.placed(batch)).resume(
             layer, states, None if bool(batch.mask.all()) else batch.mask, change
         )
 
@@ -334,7 +335,7 @@ class Subject:
 
     def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
         """The share of each position in what the head reads; None where the query is a single position."""
-        network = self._placed(batch)
+        network = self.placed(batch)
         if network.query == "weighted" and isinstance(network, WeighingNetwork):
             return network.reading(network.embed(batch.pieces), batch.mask)
         if network.query == "at":
@@ -347,7 +348,7 @@ class Subject:
             return batch.mask.double() / batch.mask.sum(1, keepdim=True)
         return None
 
-    def _placed(self, batch: PassageBatch) -> Network:
+    def placed(self, batch: PassageBatch) -> Network:
         """The network, told of the batch's layout if there is one."""
         if batch.layout is None:
             return self.network

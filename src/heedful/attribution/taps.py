@@ -132,7 +132,7 @@ def find_taps(attention: Callable[[], Attention]) -> Taps | None:
     if len(layer) < len(returned):
         return None
     taps = Taps(layer, len(seen), frozenset(sinks))
-    uniform = [torch.full_like(alpha, 1 / alpha.shape[-1]) for alpha in returned]
+    uniform = [seen[k].new_full(returned[number].shape, 1 / returned[number].shape[-1]) for k, number in layer.items()]
     put = taps.run(attention, lambda k, alpha: uniform[k])
     return taps if all(map(_rounded_same, uniform, put)) else None
 

@@ -17,12 +17,12 @@ from torch import nn
 from heedful.attribution.huggingface import HuggingFaceModel, open_model, without_end
 from heedful.attribution.huggingface_text import TokenReader
 from heedful.attribution.huggingface_translator import MAX_PIECES, RULES, open_translator, output_passages
-from heedful.attribution.interface import Passage
+from heedful.attribution.interface import Passage, Reader
 from heedful.attribution.network import Network, Query
 from heedful.attribution.tasks import task_of_model
 from heedful.config import ModelTask
-from heedful.data.rows import Text
-from heedful.errors import ConfigError, DataError
+from heedful.data.rows import Text, single_text
+from heedful.errors import DataError
 
 NEW_TOKENS = 8  # that a language model writes, unless told
 LONGEST_ANSWER = 30  # pieces
@@ -36,7 +36,7 @@ class OpenedTask:
 
     task: ModelTask
     network: Network
-    reader: TokenReader
+    reader: Reader
     passages: Callable[..., list[Passage]]
 
 
@@ -64,7 +64,7 @@ def open_task(
 
             def of_pair(number: int, text: Text, label: Any = None, words: Sequence[str] = ()) -> list[Passage]:
                 longest = MAX_PIECES if label is not None or max_new_tokens is None else most
-                return output_passages(translator, reader, number, _one(number, text), label, max_pieces=longest)
+                return output_passages(translator, reader, number, single_text(number, text), label, max_pieces=longest)
 
             yield OpenedTask(task, translator, reader, of_pair)
         return
@@ -73,13 +73,13 @@ def open_task(
         def of_row(number: int, text: Text, label: Any = None, words: Sequence[str] = ()) -> list[Passage]:
             match task:
                 case "token-classification":
-                    return word_passages(network, reader, number, _one(number, text), words, label)
+                    return word_passages(network, reader, number, single_text(number, text), words, label)
                 case "question-answering":
                     return [answer_passage(network, reader, number, text, label)]
                 case "fill-mask":
-                    return mask_passages(network, reader, number, _one(number, text), label)
+                    return mask_passages(network, reader, number, single_text(number, text), label)
                 case "text-generation":
-                    return continuation_passages(network, reader, number, _one(number, text), label, most)
+                    return continuation_passages(network, reader, number, single_text(number, text), label, most)
                 case "regression":
                     return [replace(reader.read(number, text), target=1)]
                 case "multi-label":
@@ -90,8 +90,9 @@ def open_task(
         yield OpenedTask(task, network, reader, of_row)
 
 
-def with_values(network: HuggingFaceModel, passages: Sequence[Passage]) -> tuple[HuggingFaceModel, list[Passage]]:
+def with_values(network: Network, passages: Sequence[Passage]) -> tuple[Network, list[Passage]]:
     """A regression model that measures values by their mean and spread over these passages; each shows its value."""
+    assert isinstance(network, HuggingFaceModel)
     at = network.focus.output
     values = [float(network.outputs(passage).logits[0, at]) for passage in passages]
     focus = replace(network.focus, mean=fmean(values), spread=pstdev(values) or 1.0)
@@ -266,9 +267,3 @@ def _one_of_many(labels: Sequence[str], given: Sequence[str] | None) -> str | No
     if len(given) == 1 and given[0].casefold() in (*TRUE, "0", "false", "no"):
         return labels[given[0].casefold() in TRUE]
     return labels[labels[1] in given]
-
-
-def _one(number: int, text: Text) -> str:
-    if not isinstance(text, str):
-        raise ConfigError(f"text {number} is a pair; this task takes one text to a row")
-    return text

@@ -23,7 +23,7 @@ from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.corpus import PLAIN, Corpus, TokenRules
 from heedful.data.loading import existing_file, open_data, task_of
 from heedful.data.parallel import Alignment, ParallelCorpus
-from heedful.data.rows import Rows, Text, read_rows
+from heedful.data.rows import Rows, Text, read_rows, single_text
 from heedful.data.subwords import EncodedPairs, Tokeniser
 from heedful.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, tokenise
 from heedful.errors import ConfigError, DataError, RunError
@@ -360,9 +360,9 @@ class PieceReader:
     tokeniser: Tokeniser
     labels: tuple[str, ...] = ()
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
         """A source sentence between its start and end symbols."""
-        pieces, words = self.tokeniser.encode(text)
+        pieces, words = self.tokeniser.encode(single_text(number, text))
         return self.passage(number, [BOS, *pieces, EOS], [-1, *words, -1])
 
     def passage(self, number: int, pieces: list[int], words: list[int]) -> Passage:

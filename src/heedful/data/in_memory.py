@@ -55,8 +55,8 @@ def _plain(value: Any) -> Any:
 def _columns(data: Any) -> tuple[dict[str, list[Any]], dict[str, tuple[str, ...]]]:
     """Columns by name, and the class names of columns that have them in an order of their own."""
     library = type(data).__module__.split(".")[0]
-    if library == "polars" and hasattr(data, "columns"):
-        frame = data.collect() if hasattr(data, "collect") else data
+    if library == "polars" and type(data).__name__ in ("DataFrame", "LazyFrame"):
+        frame = data.collect() if type(data).__name__ == "LazyFrame" else data
         return {str(name): frame[name].to_list() for name in frame.columns}, {}
     if library == "pandas" and hasattr(data, "columns"):
         return _pandas_columns(data)
@@ -93,7 +93,7 @@ def _listed_columns(data: Sequence[Any]) -> dict[str, list[Any]]:
     if all(isinstance(row, str) for row in rows):
         return {TEXT: rows}
     in_rows = isinstance(data, list) and all(isinstance(row, tuple) for row in rows)
-    if len(rows) == 2 and all(map(_is_column, rows)) and not in_rows:
+    if len(rows) == 2 and all(map(_is_column, rows)) and not in_rows and all(map(_is_text, _listed(rows[0]))):
         texts, labels = map(_listed, rows)
         if len(texts) != len(labels):
             raise DataError(f"(texts, labels): {len(texts):,} texts, but {len(labels):,} labels")
@@ -112,6 +112,10 @@ def _texts(texts: list[Any]) -> dict[str, list[Any]]:
     if texts and all(isinstance(text, tuple | list) and len(text) == 2 for text in texts):
         return {TEXT: [text[0] for text in texts], TEXT_B: [text[1] for text in texts]}
     return {TEXT: texts}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple | list) and all(isinstance(part, str) for part in value))
 
 
 def _is_column(values: Any) -> bool:

@@ -123,7 +123,8 @@ def task_of(data: Any, target: FilePath | None = None) -> TaskName:
         return "translation"
     if isinstance(data, str) and is_named(data):
         return task_of_name(data)
-    columns = getattr(data, "column_names", getattr(data, "columns", ()))
+    is_lazy = type(data).__name__ == "LazyFrame"  # its names are known only once it is collected
+    columns = () if is_lazy else getattr(data, "column_names", getattr(data, "columns", ()))
     names = next(iter(columns.values()), ()) if isinstance(columns, dict) else columns
     return "translation" if "translation" in names else "classification"
 

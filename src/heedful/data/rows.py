@@ -119,6 +119,18 @@ def read_rows(
     )
 
 
+def single_text(number: int, text: Text) -> str:
+    """A text; an error if it is a pair.
+
+    >>> single_text(3, ("a cat", "a dog"))
+    Traceback (most recent call last):
+    heedful.errors.DataError: text 3 is a pair; this takes one text to a row
+    """
+    if not isinstance(text, str):
+        raise DataError(f"text {number} is a pair; this takes one text to a row")
+    return text
+
+
 def _table(data: Any, split: str | None) -> Table:
     if isinstance(data, str | Path):
         path = Path(os.path.expanduser(data))
