@@ -317,11 +317,14 @@ def test_a_model_is_left_as_it_was_found(architecture, training, frozen, impleme
 
 def test_a_model_is_left_as_it_was_found_when_it_cannot_be_opened():
     made = tiny.bert()
-    bare = made.model.bert
-    before = state(bare)
-    with pytest.raises(DataError, match="BertModel has no classification head"), open_model(bare, made.tokenizer):
+    with pytest.raises(DataError, match="a bare BertModel without a head"), open_model(made.model.bert, made.tokenizer):
         pass
-    assert state(bare) == before
+    made.model.classifier.forward = lambda states: 1 / 0
+    before = state(made.model)
+    said = r"a first prediction failed \(ZeroDivisionError"
+    with pytest.raises(DataError, match=said), open_model(made.model, made.tokenizer):
+        pass
+    assert state(made.model) == before
 
 
 @pytest.mark.parametrize(
@@ -438,6 +441,9 @@ def test_model_without_a_head(tmp_path):
     made = tiny.bert()
     made.model.bert.save_pretrained(tmp_path / "bare")
     made.tokenizer.save_pretrained(tmp_path / "bare")
+    assert "this is a bare BertModel without a head" in refuses(tmp_path / "bare")
+    config = tmp_path / "bare" / "config.json"
+    config.write_text(config.read_text().replace("BertModel", "BertForSequenceClassification"))
     assert "some parameters are missing and so were never trained (classifier.bias" in refuses(tmp_path / "bare")
     tiny.marian().save(tmp_path / "marian")
     assert "the architecture 'marian' has no classification head" in refuses(tmp_path / "marian")

@@ -106,8 +106,14 @@ def cell(architecture: str, task: str) -> str:
             with open_request(place, data, tokenizer=tokenizer, task=task, **options) as asked:
                 result = run_audit(asked.subject, asked.passages, out=Path(folder) / "audit", settings=SETTINGS)
         except HeedfulError as refused:
-            return re.sub(r"\S*/MODEL", "MODEL", str(refused))
+            return plain(str(refused))
     return f"audited: {result.query}, {result.passages} passages"
+
+
+def plain(sentence: str) -> str:
+    """A sentence without the names of this model, its class and its architecture."""
+    unplaced = re.sub(r"\S*/MODEL", "MODEL", sentence)
+    return re.sub(r"the architecture '[\w-]+'", "the architecture '…'", re.sub(r"\b\w+(For[A-Z]\w+)", r"…\1", unplaced))
 
 
 def _tokenizer(name: str) -> Any:

@@ -28,7 +28,7 @@ from heedful.attribution.opened_model import (
     restored_afterwards,
 )
 from heedful.attribution.taps import find_taps, states_recorded
-from heedful.attribution.tasks import TASKS, WHOLE, Focus, Task, label_logits
+from heedful.attribution.tasks import TASKS, WHOLE, Focus, PredictionTask, label_logits
 from heedful.config import ModelTask
 from heedful.data.rows import Text
 from heedful.errors import ConfigError, DataError
@@ -36,6 +36,10 @@ from heedful.errors import ConfigError, DataError
 SHORT_SAMPLE = "A text may be short."
 UNREAD = 1e-4  # share of the largest gradient below which the head does not read a position
 EVEN = 1e-3  # relative difference below which two gradients are equal
+OTHER_PROBLEMS = {
+    "regression": ("predicts numbers", "regression"),
+    "multi_label_classification": ("may predict several labels", "multi-label"),
+}
 SAME = 1e-5  # difference of probabilities or weights that is rounding
 
 
@@ -93,7 +97,7 @@ class HuggingFaceModel(OpenedModel):
     which predictions need only the first position; None where they need more.
     """
 
-    task: Task = TASKS["classification"]
+    task: PredictionTask = TASKS["classification"]
     focus: Focus = WHOLE
     layout: Layout | None = None
     pads: bool = False
@@ -233,7 +237,9 @@ def _same_probabilities(first: Tensor, second: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _network(model: Any, reader: TokenReader, task: Task, focus: Focus, query: Query | None) -> HuggingFaceModel:
+def _network(
+    model: Any, reader: TokenReader, task: PredictionTask, focus: Focus, query: Query | None
+) -> HuggingFaceModel:
     text, short_text = (_sample(reader, task, words) for words in (SAMPLE, SHORT_SAMPLE))
     passage, short_passage = (_placed(reader, task, words) for words in (text, short_text))
     L = len(passage.pieces)
@@ -262,7 +268,7 @@ def _network(model: Any, reader: TokenReader, task: Task, focus: Focus, query: Q
     return replace(network, narrow=_narrow(network))
 
 
-def _sample(reader: TokenReader, task: Task, words: str) -> Text:
+def _sample(reader: TokenReader, task: PredictionTask, words: str) -> Text:
     """A text of the kind that the task is about."""
     if task.name == "question-answering":
         return "What is this?", words
@@ -274,7 +280,7 @@ def _sample(reader: TokenReader, task: Task, words: str) -> Text:
     return words
 
 
-def _placed(reader: TokenReader, task: Task, text: Text) -> Passage:
+def _placed(reader: TokenReader, task: PredictionTask, text: Text) -> Passage:
     """The sample as a passage; where the output is read at a piece, that of its last words."""
     passage = without_end(reader, reader.read(0, text)) if task.name == "text-generation" else reader.read(0, text)
     if task.query != "at":
@@ -401,6 +407,9 @@ def _labels(config: Any, task: ModelTask, output: str | None) -> tuple[tuple[str
             raise ConfigError(f"--output {output}: {task} has no labels to choose from")
         return (), WHOLE
     names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+    if task == "classification" and config.problem_type in OTHER_PROBLEMS:
+        does, other = OTHER_PROBLEMS[config.problem_type]
+        raise ConfigError(f"the model {does} (problem_type {config.problem_type!r}); its task is {other}")
     if task in ("classification", "token-classification"):
         if output is not None:
             raise ConfigError(f"--output {output}: the labels exclude each other, and the predicted one is explained")

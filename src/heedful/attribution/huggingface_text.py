@@ -28,7 +28,7 @@ from heedful.attribution.model_files import (
     is_failure,
     time_limit,
 )
-from heedful.attribution.tasks import TASKS, Task, reads_no_text, refusal
+from heedful.attribution.tasks import TASKS, PredictionTask, reads_no_text, refusal
 from heedful.attribution.wrappers import is_adapter, unwrapped, with_adapter
 from heedful.config import ModelTask
 from heedful.data.rows import Text
@@ -180,7 +180,7 @@ def _check_hub(transformers: Any, name: str) -> None:
 
 def _model(
     transformers: Any,
-    task: Task,
+    task: PredictionTask,
     place: str,
     trust: bool,
     tensors: Tensors | None,

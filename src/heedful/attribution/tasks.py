@@ -34,7 +34,7 @@ Probabilities = Callable[[Any, Layout | None, Focus], Float[Tensor, "B K"]]
 
 
 @dataclass(frozen=True)
-class Task:
+class PredictionTask:
     """opens: the class that loads its models; known: its list of architectures; head, data: what these need, in words.
 
     query: the positions whose attention explains; None where they are found by the gradient of the logits.
@@ -124,13 +124,13 @@ _CLASSIFIER = (
     "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
     "classification head",
 )
-TASKS: dict[ModelTask, Task] = {
-    "classification": Task(
+TASKS: dict[ModelTask, PredictionTask] = {
+    "classification": PredictionTask(
         "classification", *_CLASSIFIER, "texts with labels", None, class_probabilities, labelled=True
     ),
-    "multi-label": Task("multi-label", *_CLASSIFIER, "texts", None, one_label, labelled=True),
-    "regression": Task("regression", *_CLASSIFIER, "texts", None, value_rank),
-    "token-classification": Task(
+    "multi-label": PredictionTask("multi-label", *_CLASSIFIER, "texts", None, one_label, labelled=True),
+    "regression": PredictionTask("regression", *_CLASSIFIER, "texts", None, value_rank),
+    "token-classification": PredictionTask(
         "token-classification",
         "AutoModelForTokenClassification",
         "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING",
@@ -140,7 +140,7 @@ TASKS: dict[ModelTask, Task] = {
         at_piece,
         labelled=True,
     ),
-    "question-answering": Task(
+    "question-answering": PredictionTask(
         "question-answering",
         "AutoModelForQuestionAnswering",
         "MODEL_FOR_QUESTION_ANSWERING_MAPPING",
@@ -149,7 +149,7 @@ TASKS: dict[ModelTask, Task] = {
         "at",
         answer_span,
     ),
-    "fill-mask": Task(
+    "fill-mask": PredictionTask(
         "fill-mask",
         "AutoModelForMaskedLM",
         "MODEL_FOR_MASKED_LM_MAPPING",
@@ -158,7 +158,7 @@ TASKS: dict[ModelTask, Task] = {
         "at",
         at_piece,
     ),
-    "text-generation": Task(
+    "text-generation": PredictionTask(
         "text-generation",
         "AutoModelForCausalLM",
         "MODEL_FOR_CAUSAL_LM_MAPPING",
@@ -167,7 +167,7 @@ TASKS: dict[ModelTask, Task] = {
         "last",
         next_piece,
     ),
-    "translation": Task(
+    "translation": PredictionTask(
         "translation",
         "AutoModelForSeq2SeqLM",
         "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING",
