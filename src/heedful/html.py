@@ -13,11 +13,23 @@ _SYMBOLS = {
     "alpha_hat": "α̂",
     "alpha_fr": "α^fr",
     "alpha_ibm": "α^IBM",
+    "alpha_opt": "α^opt",
     "beta": "β",
     "beta_uf": "β^uf",
     "beta_px": "β^px",
     "beta_log": "β^log",
     "delta": "Δ",
+}
+_CONCEPTS = {
+    "alpha": "attention",
+    "alpha_hat": "another seed’s attention",
+    "alpha_fr": "attention on frozen words",
+    "alpha_ibm": "word counts",
+    "beta": "word knowledge",
+    "beta_uf": "word knowledge without attention",
+    "beta_px": "word counts",
+    "beta_log": "logistic regression",
+    "delta": "influence on the prediction",
 }
 _MARKS = ("M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z", "M0-5.5L5.5 0L0 5.5L-5.5 0z", "M-4-4h8v8h-8z")
 _WIDTH, _LEFT, _TOP, _GAP = 720, 98, 40, 15
@@ -53,6 +65,29 @@ def symbol(name: str) -> str:
     if name.startswith("A(") and name.endswith(")"):
         return f"A({', '.join(symbol(part) for part in name[2:-1].split(','))})"
     return _SYMBOLS.get(name, name)
+
+
+def concept(name: str) -> str:
+    """A quantity or an agreement in plain words.
+
+    >>> concept("A(alpha,beta)"), concept("delta")
+    ('attention ↔ word knowledge', 'influence on the prediction')
+    """
+    if name.startswith("A(") and name.endswith(")"):
+        return " ↔ ".join(concept(part) for part in name[2:-1].split(","))
+    return _CONCEPTS.get(name, name)
+
+
+def in_letters(text: str) -> str:
+    """Quantities within a text in the papers' letters, and minus signs between them.
+
+    >>> in_letters("A(beta_uf,beta_log) - A(beta_uf,beta_px) > -0.1; xi(alpha,beta) of alpha at the largest beta")
+    'A(β^uf, β^log) − A(β^uf, β^px) > −0.1; ξ(α, β) of α at the largest β'
+    """
+    text = re.sub(r"\b([A-Za-z]\w*\([a-z_]+),(?=[a-z_]+\))", r"\1, ", text)
+    text = re.sub(r"\bxi\(", "ξ(", text)
+    text = re.sub(r"\b(?:alpha|beta|delta)(?:_[a-z]+)?\b", lambda match: symbol(match[0]), text)
+    return re.sub(r"(?<= )-(?=[\d ])", "−", text)
 
 
 def raised(text: str) -> Markup:

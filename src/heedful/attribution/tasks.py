@@ -38,7 +38,7 @@ class PredictionTask:
     """opens: the class that loads its models; known: its list of architectures; head, data: what these need, in words.
 
     query: the positions whose attention explains; None where they are found by the gradient of the logits.
-    probabilities: of what a model returned. labelled: whether the outputs are the model's labels.
+    probabilities: of what a model returned.
     """
 
     name: ModelTask
@@ -48,7 +48,6 @@ class PredictionTask:
     data: str
     query: Query | None
     probabilities: Probabilities
-    labelled: bool = False
 
 
 def class_probabilities(returned: Any, layout: Layout | None, focus: Focus) -> Float[Tensor, "B K"]:
@@ -125,10 +124,8 @@ _CLASSIFIER = (
     "classification head",
 )
 TASKS: dict[ModelTask, PredictionTask] = {
-    "classification": PredictionTask(
-        "classification", *_CLASSIFIER, "texts with labels", None, class_probabilities, labelled=True
-    ),
-    "multi-label": PredictionTask("multi-label", *_CLASSIFIER, "texts", None, one_label, labelled=True),
+    "classification": PredictionTask("classification", *_CLASSIFIER, "texts with labels", None, class_probabilities),
+    "multi-label": PredictionTask("multi-label", *_CLASSIFIER, "texts", None, one_label),
     "regression": PredictionTask("regression", *_CLASSIFIER, "texts", None, value_rank),
     "token-classification": PredictionTask(
         "token-classification",
@@ -138,7 +135,6 @@ TASKS: dict[ModelTask, PredictionTask] = {
         "texts whose words have labels",
         "at",
         at_piece,
-        labelled=True,
     ),
     "question-answering": PredictionTask(
         "question-answering",

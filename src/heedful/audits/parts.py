@@ -14,7 +14,7 @@ from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 6  # of the cached parts
+FORMAT = 7  # of the cached parts
 
 
 @dataclass(frozen=True)

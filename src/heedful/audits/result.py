@@ -55,7 +55,8 @@ class Score:
     """The mean of one quantity over passages, its interval over texts.
 
     tau, random tau (the mean of random models, its interval over them), agreement, shuffled agreement and excess
-    agreement: of a map (or importance) against an importance. entropy: of a map. comprehensiveness, sufficiency, token
+    agreement: of a map (or importance) against an importance. concordance, random concordance: Somers' d of the map
+    shown, given leave one out. entropy: of a map. comprehensiveness, sufficiency, token
     f1, auprc: of a map, an importance or random order. tvd, flip: of predictions under permuted or uniform attention,
     against where it was changed.
     adversary: Jensen–Shannon divergence of another map that gives the same prediction. aer: of a map or importance.
@@ -102,7 +103,7 @@ class AuditExample:
 
     rationale: which words people marked, if known. other: the most different map that was found to give the same
     prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
-    under it; empty and None where none was looked for.
+    under it; empty and None where none was looked for. maps: of every head and layer, for a few examples.
     """
 
     text: int
@@ -116,6 +117,7 @@ class AuditExample:
     other: tuple[float, ...] = ()
     divergence: float | None = None
     other_probability: float | None = None
+    maps: tuple[Weights, ...] = ()
 
     def tau(self) -> dict[str, float]:
         """Kendall's τ-b of the map with each importance in favour of the output, by name."""
