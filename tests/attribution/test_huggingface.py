@@ -18,6 +18,7 @@ from heedful.attribution.opened_model import attention_of
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from tests.audits import tiny
 
+BOTH = ("attention.self", "attention")  # the parts after which one position suffices
 architectures = pytest.mark.parametrize("architecture", tiny.CLASSIFIERS)
 
 
@@ -129,7 +130,7 @@ def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
 
 @pytest.mark.parametrize(
     ("make", "part"),
-    [(tiny.bert, "attention"), (tiny.roberta, "attention"), (tiny.gpt2, None), (tiny.modernbert, None)],
+    [(tiny.bert, BOTH), (tiny.roberta, BOTH), (tiny.gpt2, ()), (tiny.modernbert, ())],
 )
 def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, part):
     made = make(seed=1)

@@ -50,7 +50,7 @@ def test_a_file_and_a_folder(task, settings, file, content, options, outputs, tm
     [
         (PAIRS, ("--text", "premise,hypotheses"), "there is no column 'hypotheses'"),
         (PAIRS, ("--text", "premise,hypothesis", "--label", "hypothesis"), "cannot be both the text and the label"),
-        (PAIRS, ("--task", "fill-mask"), "this is a BertForSequenceClassification, for the task classification"),
+        (TEXTS, ("--task", "fill-mask"), "this is a BertForSequenceClassification, for the task classification"),
         (PAIRS, ("--task", "naming"), "naming"),
         (TEXTS, ("--output", "positive"), "the labels exclude each other"),
         ("text,label\nso good,3\nso dull,7\n", (), "the model's labels are negative, positive, the data's 3, 7"),

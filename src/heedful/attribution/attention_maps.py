@@ -24,6 +24,7 @@ HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
 HIDDEN_INTEGRATED, HIDDEN_DELETION = "hidden integrated gradients", "hidden leave one out"
 RANDOM = "random order"
 EVERYWHERE = "all layers"
+LONG = 512  # pieces of a text from which on not all attention is kept
 
 
 def layer_name(layer: int, head: int | None = None) -> str:
@@ -98,8 +99,8 @@ class Reading:
 def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
     """Run the model; attention is summed over the pieces of a word.
 
-    Where the network lets its attention be replaced, each layer's is seen when it is computed, and only the rows of the
-    query are kept: a long text needs the memory of one layer.
+    Of texts longer than `LONG` pieces, where the network lets its attention be replaced, each layer's is seen when it is
+    computed, and only the rows of the query are kept: a long text needs the memory of one layer.
     """
     query, network = subject.network.query, subject.network
 
@@ -113,7 +114,8 @@ def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
             flow = None if layer != len(rows) - 1 or (layer and flow is None) else _flow_through(flow, alpha)
             return alpha
 
-        if network.can_change and network.parts is None and batch.before is None:
+        is_long = batch.pieces.shape[1] > LONG
+        if is_long and network.can_change and network.parts is None and batch.before is None:
             probabilities = subject.probabilities(batch, change=keep)
         else:
             output = subject.run(batch)
