@@ -26,7 +26,7 @@ from heedful.cli.options import (
     print_result,
     share,
 )
-from heedful.config import MEASURES, AuditSettings
+from heedful.config import ARCHITECTURES, MEASURES, AuditSettings
 from heedful.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
@@ -75,6 +75,12 @@ class StudyOptions(TypedDict, total=False):
     steps: Annotated[int, number(1, help="Training steps, instead of the budget's.")]
     learning_rate: Annotated[float, typer.Option(metavar="RATE", help="Learning rate, instead of the budget's.")]
     max_length: Annotated[int, number(1, help="Longer texts are cut to this many words.")]
+    model: Annotated[str, choice(ARCHITECTURES, metavar="MODEL", help="lstm or transformer; lstm by default.")]
+    guide: Annotated[
+        str, choice(("ibm",), metavar="GUIDE", help="ibm: draw attention towards word counts at first; sentence pairs.")
+    ]
+    guide_steps: Annotated[int, number(1, help="Steps in which the guide fades; a quarter of all by default.")]
+    uniform_steps: Annotated[int, number(0, help="Hold attention uniform for so many steps at first.")]
 
 
 def study(

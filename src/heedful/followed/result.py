@@ -303,7 +303,7 @@ class FollowedDirectory:
         earlier = [s for s in self._steps() if s.step < step]
         kept = {s.step for s in earlier}
         for path in listed(self.folder.trace_folder(), "*.parquet"):
-            if path.stem.isdecimal() and int(path.stem) not in kept:
+            if path.stem.isdecimal() and int(path.stem) not in kept and path.is_file():
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
         trace = Trace(self.folder.trace_folder())
