@@ -145,7 +145,7 @@ def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make
         network.predict(embedded)
         network.run(embedded)
         handle.remove()
-    assert lengths == [1 if parts else embedded.shape[1], embedded.shape[1]]
+    assert lengths == [1 if part else embedded.shape[1], embedded.shape[1]]
 
 
 @architectures
