@@ -22,7 +22,7 @@ from typing import Any
 
 from heedful.errors import DataError, HeedfulError
 from heedful.storage.atomic_files import reason
-from heedful.storage.run_files import entries_of, open_regular, read_bounded
+from heedful.storage.run_files import entries_of, listed, open_regular, read_bounded
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -72,17 +72,19 @@ def check_folder(folder: Path) -> Tensors:
     Traceback (most recent call last):
     heedful.errors.DataError: ...: there is no model.safetensors...
     """
-    for entry in entries_of(folder, MAX_FILES):
-        _check_file(folder, Path(entry.path))
+    check_files(folder)
     if (folder / "adapter_config.json").exists():
-        raise DataError(
-            f"{folder}: it holds an adapter (adapter_config.json), which names another model; merge both, and call "
-            "model.save_pretrained(folder)"
-        )
+        raise DataError(f"{folder}: it holds an adapter (adapter_config.json) where a whole model is needed")
     config = check_config(folder / CONFIG)
     tensors = _tensors(folder)
     check_sizes(folder / CONFIG, config, tensors)
     return tensors
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a folder with pipes, devices, or links out of it."""
+    for entry in entries_of(folder, MAX_FILES):
+        _check_file(folder, Path(entry.path))
 
 
 def check_index(path: Path) -> list[str]:
@@ -271,7 +273,7 @@ def _tensors(folder: Path) -> Tensors:
     elif (folder / INDEX).is_file():
         names = check_index(folder / INDEX)
     else:
-        if any(folder.glob("*.bin")):
+        if listed(folder, "*.bin"):
             raise DataError(f"{folder}: there is no model.safetensors, and {PICKLE}")
         raise DataError(f"{folder}: there is no model.safetensors; save the model with model.save_pretrained(folder)")
     count, largest, size = 0, 1, 0

@@ -8,12 +8,14 @@ from torch import Tensor, nn
 
 from heedful.attribution.interface import Passage
 from heedful.attribution.network import Before, Change, Embedded, LSTMLayer, ModelParts, Network, Output, Query, States
+from heedful.data.rows import Text, single_text
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.encoders import Encoder, LSTMEncoder
-from heedful.models.translator import Translator
+from heedful.models.transformer import build_translator
+from heedful.models.translator import PairModel
 
 SpecialWord = tuple[str, int]  # a word that is added to every text, and its number
 
@@ -136,13 +138,14 @@ def classifier_network(model: AttentionClassifier) -> OpenNetwork:
     return OpenNetwork(model, model.embedding, parts, fresh=fresh, cache=True)
 
 
-def translator_network(model: Translator) -> OpenNetwork:
+def translator_network(model: PairModel) -> OpenNetwork:
     """A translator as a network: probabilities of the next output piece, given those before it.
 
     The decoder's state is part of what is encoded: deleting a source piece changes the state it starts from.
 
     >>> from heedful.config import TranslatorConfig
-    >>> network = translator_network(Translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7).eval())
+    >>> model = build_translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7)
+    >>> network = translator_network(model.eval())
     >>> output = network.run(network.embed(torch.tensor([[4, 5, 6]])), torch.tensor([[2]]))
     >>> output.probabilities.shape, output.attention[0].shape, output.hidden[0].shape
     (torch.Size([1, 7]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 4]))
@@ -164,7 +167,7 @@ def translator_network(model: Translator) -> OpenNetwork:
     def fresh(seed: int) -> Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            other = Translator(model.config, model.embedding.num_embeddings, model.mode)
+            other = build_translator(model.config, model.embedding.num_embeddings, model.mode)
         return translator_network(other.to(model.embedding.weight).eval())
 
     parts = ModelParts(
@@ -202,9 +205,9 @@ class WordReader:
         """The number of the `pad` or `mask` word; None if there is none."""
         return self.special.get(name)
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
         """The passage of a text."""
-        words = self.split(text)
+        words = self.split(single_text(number, text))
         kept = words[: self.longest]
         before = (self.first,) if self.first else ()
         after = (self.last,) if self.last else ()

@@ -1,12 +1,13 @@
 """Measurements of an audit: what is measured of some passages, in the model and in random models of its shape."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
 
 from heedful.attribution.attention_maps import (
+    DELETION,
     Importance,
     Reading,
     attention_maps,
@@ -28,7 +29,7 @@ from heedful.attribution.interventions import (
 from heedful.audits.human_labels import Rationales, plausibility, rationale_of
 from heedful.audits.parts import MeasuredPart
 from heedful.audits.result import AuditExample, Weights
-from heedful.audits.scores import RANDOM_MODEL, Importances, importances, orders
+from heedful.audits.scores import CONCORDANCE, RANDOM_MODEL, Importances, concordance, importances, orders
 from heedful.config import AuditSettings
 from heedful.errors import ConfigError
 
@@ -40,12 +41,14 @@ _DIGITS = 4  # of these weights, which are only drawn
 class Measurements:
     """What is measured: the model, random models of the same shape, and the rationales of people, if any.
 
-    reads: how many of the random models read each text; they take turns.
+    models: how many random models there are; random: the one of a number. reads: how many of them read each text; they
+    take turns.
     """
 
     subject: Subject
-    random: tuple[Subject, ...]
     settings: AuditSettings
+    models: int
+    random: Callable[[int], Subject]
     rationales: Rationales | None = None
     percent: int | None = None
     reads: int = 1
@@ -73,6 +76,8 @@ class Measurements:
         compared = orders(maps, important.inputs, important.hidden, self.headline)
         shown = {self.headline: maps[self.headline], **important.inputs}
         numbers = _facts(targeted, reading, predicted) | compared.numbers | self._ranked(targeted, shown)
+        if "tau" in measures:
+            numbers[_concordance_of(self.headline)] = concordance(maps[self.headline], important)
         others: list[OtherMap] = []
         can_change = self.subject.network.can_change
         if can_change and "changes" in measures:
@@ -81,10 +86,12 @@ class Measurements:
             others = self._adversary(targeted)
         if others:
             numbers[f"adversary/{self.headline}"] = np.array([other.divergence for other in others])
-        for k, random in enumerate(self.random):
-            turns = [i for i, p in enumerate(passages) if (p.text + k) % len(self.random) < self.reads]
-            compared_there = _of_random(random, [passages[i] for i in turns], settings, self.headline) if turns else {}
-            for name, values in compared_there.items():
+        for k in range(self.models):
+            turns = [i for i, p in enumerate(passages) if (p.text + k) % self.models < self.reads]
+            if not turns:
+                continue
+            there = _of_random(self.random(k), [passages[i] for i in turns], settings, self.headline)
+            for name, values in there.items():
                 own = numbers[f"{RANDOM_MODEL}{k + 1} {name}"] = np.full(len(passages), np.nan)
                 own[turns] = values
         kept = [i for i, is_kept in enumerate(examples) if is_kept]
@@ -187,13 +194,21 @@ def _baseline_piece(subject: Subject, settings: AuditSettings) -> int | None:
 def _of_random(
     random: Subject, passages: Sequence[Passage], settings: AuditSettings, headline: str
 ) -> dict[str, Numbers]:
-    """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small the importances are."""
+    """`tau/<map>/<importance>` and concordance of an untrained model, however small the importances are.
+
+    They are those of its own predictions.
+    """
     reading, maps = _read(random, passages, settings)
     targeted = random.with_targets(passages, reading.probabilities)
     important = importances(random, targeted, steps=0, include_special=settings.include_special, spans=settings.spans)
     shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == headline}
     compared = orders(shown, important.inputs, important.hidden)
-    return {name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in maps}
+    taus = {name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in maps}
+    return taus | {_concordance_of(headline): concordance(maps[headline], important)}
+
+
+def _concordance_of(headline: str) -> str:
+    return f"{CONCORDANCE}/{headline}/{DELETION}"
 
 
 def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:

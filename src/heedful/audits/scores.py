@@ -38,7 +38,7 @@ from heedful.config import RESAMPLES
 from heedful.data.ragged import Ragged
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
-from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.rank import kendall_tau_b, somers_d
 from heedful.metrics.statistics import (
     Estimate,
     benjamini_hochberg,
@@ -49,15 +49,21 @@ from heedful.metrics.statistics import (
 )
 
 TRAINED, RANDOM_MODELS = "this model", "random models"
+CONCORDANCE = "concordance"
+MINOR = 0.1  # a word that matters less than this share of what the most important word does counts as unimportant
 TOP = 5  # percent of a passage's words that count as its most important
 
 
 @dataclass(frozen=True)
 class Importances:
-    """Importances of the explained words: of inputs by name, of hidden states by name and layer."""
+    """Importances of the explained words: of inputs by name, of hidden states by name and layer.
+
+    deletions: leave-one-out however small its differences are; None where it was not computed.
+    """
 
     inputs: dict[str, Importance]
     hidden: dict[str, dict[int, Importance]]
+    deletions: Importance | None = None
 
 
 def importances(
@@ -102,7 +108,8 @@ def importances(
     integrates = steps > 0 and can_integrate()
     if integrates:
         inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
-    inputs[DELETION] = deletion(d_y_x(subject, passages, spans=spans))
+    by_deletion = d_y_x(subject, passages, spans=spans)
+    inputs[DELETION] = deletion(by_deletion)
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
         for name, rows in ((HIDDEN, by_gradient.g_y_h), (HIDDEN_PRODUCT, by_gradient.h_product))
@@ -113,7 +120,7 @@ def importances(
             hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
     if layer is not None and subject.network.can_change:
         hidden[HIDDEN_DELETION] = {layer: deletion(d_y_h(subject, passages, layer, spans=spans))}
-    return Importances(inputs, hidden)
+    return Importances(inputs, hidden, share(by_deletion))
 
 
 def _worth_having(row: Numbers, smallest: float) -> Numbers:
@@ -190,6 +197,21 @@ def in_favour(rows: Importance) -> Importance:
 def tau(rows: Importance, others: Importance) -> Numbers:
     """τ-b of each row; NaN where either is constant or undefined."""
     return np.where(_flat(rows) | _flat(others), np.nan, kendall_tau_b(rows, others))
+
+
+def concordance(rows: Importance, important: Importances) -> Numbers:
+    """Somers' d of a map given leave-one-out in favour of the output: +1 where it orders all pairs of words rightly.
+
+    What counts as 0 is relative to each text: a word that matters less than `MINOR` of what the most important one
+    does. So a model can be compared with random ones, in which every difference is small. NaN where no deletion is
+    worth having (see `importances`).
+    """
+    assert important.deletions is not None
+    others = in_favour(important.deletions)
+    tops = np.repeat(np.maximum.reduceat(others.values, others.offsets[:-1]), others.lengths)
+    others = Importance(np.where(others.values < MINOR * tops, 0.0, others.values), others.offsets, others.undefined)
+    undefined = _flat(rows) | _flat(others) | in_favour(important.inputs[DELETION]).undefined
+    return np.where(undefined, np.nan, somers_d(rows, others))
 
 
 def _agreement(rows: Importance, others: Importance) -> Numbers:
@@ -275,7 +297,8 @@ def scores(table: ScoreTable) -> tuple[Score, ...]:
             result.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
         random = table.of_random_models(name)
         if random:
-            result.append(Score("random tau", of, against, mean_over_seeds([np.nanmean(v) for v in random])))
+            over_models = mean_over_seeds([np.nanmean(v) for v in random])
+            result.append(Score(f"random {quantity}", of, against, over_models))
     return tuple(result)
 
 
@@ -288,8 +311,9 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     """Differences on the same texts, each tested by permutation, all corrected together.
 
     The headline map against random order and each importance, in erasure and plausibility; its τ with each importance
-    against those of re-initialised models (see `above_random_models`), and against its τ with leave one out; its τ with
-    an importance of states against that with the same importance of inputs (M1 of meister2021).
+    against those of re-initialised models (see `above_random_models`; with leave one out, its concordance), and against
+    its τ with leave one out; its τ with an importance of states against that with the same importance of inputs (M1 of
+    meister2021).
     """
     importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
@@ -308,10 +332,11 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
         for quantity, first, a, second, b in known
     ]
     for name in (*importances, *STATES):
-        own = f"tau/{headline}/{name}"
+        quantity = CONCORDANCE if name == DELETION else "tau"
+        own = f"{quantity}/{headline}/{name}"
         if len(random := table.of_random_models(own)) > 1:
             tested = above_random_models(table.mean(table.numbers[own]), [table.per_text(row) for row in random])
-            tests.append((f"tau with {name}", TRAINED, RANDOM_MODELS, *tested))
+            tests.append((f"{quantity} with {name}", TRAINED, RANDOM_MODELS, *tested))
     corrected = benjamini_hochberg([p for *_, p in tests])
     return tuple(
         Contrast(quantity, first, second, difference, p, float(q))

@@ -26,7 +26,7 @@ from heedful.cli.options import (
     print_result,
     share,
 )
-from heedful.config import MEASURES, AuditSettings
+from heedful.config import ARCHITECTURES, MEASURES, MODEL_TASKS, AuditSettings
 from heedful.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
@@ -75,6 +75,12 @@ class StudyOptions(TypedDict, total=False):
     steps: Annotated[int, number(1, help="Training steps, instead of the budget's.")]
     learning_rate: Annotated[float, typer.Option(metavar="RATE", help="Learning rate, instead of the budget's.")]
     max_length: Annotated[int, number(1, help="Longer texts are cut to this many words.")]
+    model: Annotated[str, choice(ARCHITECTURES, metavar="MODEL", help="lstm or transformer; lstm by default.")]
+    guide: Annotated[
+        str, choice(("ibm",), metavar="GUIDE", help="ibm: draw attention towards word counts at first; sentence pairs.")
+    ]
+    guide_steps: Annotated[int, number(1, help="Steps in which the guide fades; a quarter of all by default.")]
+    uniform_steps: Annotated[int, number(0, help="Hold attention uniform for so many steps at first.")]
 
 
 def study(
@@ -126,9 +132,17 @@ class AuditOptions(TypedDict, total=False):
     """Options of `heedful audit` for the API."""
 
     target: Target
-    task: Task
-    text: Text
-    label: Label
+    task: Annotated[
+        str, choice(MODEL_TASKS, metavar="TASK", help=f"{', '.join(MODEL_TASKS)}; by default the model's own.")
+    ]
+    text: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the text; two, as A,B, for pairs of texts.")]
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of the label, or of the output to explain; optional.")
+    ]
+    output: Annotated[
+        str, typer.Option(metavar="LABEL", help="Of several labels or values predicted together, the one to explain.")
+    ]
+    max_new_tokens: Annotated[int, number(1, help="Tokens that a causal language model writes for each prompt; 8.")]
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,
@@ -184,10 +198,10 @@ class AuditOptions(TypedDict, total=False):
     spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
     smallest_movement: Annotated[
         float,
-        share(help=f"Smallest movement of the prediction worth having; {AuditSettings.smallest_movement} by default."),
+        share(help=f"Smallest change of the prediction that counts; {AuditSettings.smallest_movement} by default."),
     ]
     smallest_tau: Annotated[
-        float, share(help=f"Smallest τ with importance worth having; {AuditSettings.smallest_tau} by default.")
+        float, share(help=f"Smallest τ with importance that counts; {AuditSettings.smallest_tau} by default.")
     ]
     smallest_excess: Annotated[
         float,
@@ -203,7 +217,7 @@ class AuditOptions(TypedDict, total=False):
     smallest_divergence: Annotated[
         float,
         share(
-            help="Divergence, in nats, from which on another map is a different one; "
+            help="Divergence, in nats, above which another map counts as different; "
             f"{AuditSettings.smallest_divergence} by default."
         ),
     ]

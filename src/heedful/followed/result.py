@@ -18,6 +18,7 @@ from heedful.metrics.statistics import Estimate, bootstrap_mean
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunClock, refuse_other, verified_result
+from heedful.storage.run_files import listed
 from heedful.storage.serialization import Stored, digest, frame
 from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
@@ -194,7 +195,7 @@ def _beyond_chance(question: str, result: FollowedTraining, row: StepAgreement) 
         question,
         against_chance(row.estimate, result.random_agreement, row.excess),
         f"{row.name} {with_interval(row.estimate)} against {result.random_agreement:.0%} at random "
-        f"and {row.shuffle.value:.0%} for other texts of the same length",
+        f"and {row.shuffle.value:.0%} for the shuffled baseline",
     )
 
 
@@ -211,7 +212,7 @@ def _gained(question: str, result: FollowedTraining, row: StepAgreement) -> Ques
 
 def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     if known == "unclear":
-        course = "it stays open whether attention looks where single words give the answer away"
+        course = "we can't tell yet whether attention looks where single words give the answer away"
     elif known == "no":
         course = "attention does not look where single words give the answer away"
     else:
@@ -224,7 +225,7 @@ def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     trust = {
         "yes": "more often than chance, it looks at the words that the prediction depends on",
         "no": "it does not look at the words that the prediction depends on",
-        "unclear": "whether it looks at the words that the prediction depends on stays open",
+        "unclear": "we can't tell yet whether it looks at the words that the prediction depends on",
     }[salient]
     return f"{course}; {trust}"
 
@@ -301,8 +302,8 @@ class FollowedDirectory:
         probe = self.probe()
         earlier = [s for s in self._steps() if s.step < step]
         kept = {s.step for s in earlier}
-        for path in self.folder.trace_folder().glob("*.parquet"):
-            if path.stem.isdecimal() and int(path.stem) not in kept:
+        for path in listed(self.folder.trace_folder(), "*.parquet"):
+            if path.stem.isdecimal() and int(path.stem) not in kept and path.is_file():
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
         trace = Trace(self.folder.trace_folder())

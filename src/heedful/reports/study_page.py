@@ -259,7 +259,8 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
 def _architecture(config: StudyConfig) -> str:
     if config.task == "translation":
         translator = config.translator
-        layers = f"{translator.layers}-layer LSTM translator of width {translator.hidden}"
+        kind = {"lstm": "LSTM", "gru": "GRU", "transformer": "Transformer"}[translator.cell]
+        layers = f"{translator.layers}-layer {kind} translator of width {translator.hidden}"
         return f"{translator.embedding}-wide embedding, {layers}"
     model = config.model
     directions = " per direction" if model.encoder == "bilstm" else ""
