@@ -57,7 +57,7 @@ def find_figure2(workspace: Workspace) -> Finding:
     study = figure2_study(workspace.budget)
     seen = numbers_of(workspace, study.data).climb
     (A, B), steps, climb, performance, target = seen.seeds, seen.steps, seen.agreement, seen.performance, seen.target
-    xi = contextualised_agreement(target, list(steps), climb, performance)
+    xi = contextualised_agreement(target, list(steps), list(climb), list(performance))
     index, x = steps.index(xi.step), tuple(float(step) for step in steps)
     star = "" if xi.reached else " (never exceeded)"
     panels = (
