@@ -118,6 +118,9 @@ def check_config(path: Path) -> dict[str, Any]:
             f"{path}: the weights are quantised (quantization_config), which is not read here; load the model "
             "yourself, and save it in full precision"
         )
+    names = config.get("architectures") or []
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise DataError(f"{path}: architectures is {reason(ValueError(names))}, not a list of names; {_AGAIN}")
     return config
 
 
