@@ -102,6 +102,7 @@ def test_no_steps_are_a_clear_error():
         AttentionGuide(guide.lexicon, 0)
 
 
+@torch.no_grad()
 def test_help_ends_and_its_steps_count_from_the_release():
     """Held uniform for two steps, then guided for two, then the model's own loss."""
     guide, batch = guided(steps=2)

@@ -260,6 +260,7 @@ def test_the_loss_on_validation_texts_is_the_mean_over_texts():
     assert whole == pytest.approx(np.mean(parts), rel=1e-5)
 
 
+@torch.no_grad()
 def test_hidden_states_can_be_left_out_in_other_ways():
     """Without a weight, and as the last layer on fewer states."""
     encoded = encode_corpus("polarity", 40, 20)
