@@ -60,6 +60,8 @@ def test_shards_in_the_folder_are_read(tmp_path):
         ({"num_attention_heads": 0}, "building the model from its config failed"),
         ({"vocab_size": 7}, "its weights have other shapes than its config says"),
         ({"quantization_config": {"quant_method": "gptq"}}, "the weights are quantised"),
+        ({"architectures": 1}, "architectures is 1, not a list of names"),
+        ({"architectures": [{}, None]}, "architectures is .*, not a list of names"),
     ],
 )
 def test_configs_that_lie(folder, entries, words):

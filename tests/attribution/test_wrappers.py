@@ -1,15 +1,17 @@
 """Models inside other objects: the same predictions and attention as the model itself gives."""
 
+import json
 import sys
 
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 from torch.testing import assert_close
 
 from heedful.attribution.network import Layout
 from heedful.attribution.task_passages import open_task
-from heedful.attribution.wrappers import unwrapped
+from heedful.attribution.wrappers import base_of, unwrapped
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from tests.audits import tiny
 
@@ -70,6 +72,33 @@ def test_the_folder_of_an_adapter(tmp_path):
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
     with pytest.raises(DataError, match="does not say which model it is for"):
         predicted(tmp_path / "adapter")
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"r": 10**9}, "r is 1000000000, but the largest dimension of its weights is 8"),
+        ({"rank_pattern": {"query": 9}}, r"rank_pattern\.query is 9, but the largest dimension"),
+        ({"megatron_config": {"a": 1}, "megatron_core": "antigravity"}, "names a module to import"),
+        ({"base_model_name_or_path": 7}, "does not say which model it is for"),
+    ],
+)
+def test_adapters_that_lie(tmp_path, entries, words):
+    save_file({"layer.lora_A.weight": torch.ones(4, 8)}, tmp_path / "adapter_model.safetensors")
+    whole = {"base_model_name_or_path": "base", "peft_type": "LORA", "r": 4, "lora_alpha": 32, "megatron_config": None}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(whole))
+    assert base_of(tmp_path) == ("base", None)
+    (tmp_path / "adapter_config.json").write_text(json.dumps(whole | entries))
+    with pytest.raises(DataError, match=words):
+        base_of(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(), (10**9, 0)])
+def test_a_head_without_weights_is_none(tmp_path, shape):
+    weights = {"x.lora_A.weight": torch.ones(4, 8), "x.classifier.weight": torch.zeros(shape)}
+    save_file(weights, tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "base", "r": 4}))
+    assert base_of(tmp_path) == ("base", None)
 
 
 def test_positions_that_an_adapter_adds_are_refused():

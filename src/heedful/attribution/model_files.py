@@ -118,6 +118,9 @@ def check_config(path: Path) -> dict[str, Any]:
             f"{path}: the weights are quantised (quantization_config), which is not read here; load the model "
             "yourself, and save it in full precision"
         )
+    names = config.get("architectures") or []
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise DataError(f"{path}: architectures is {reason(ValueError(names))}, not a list of names; {_AGAIN}")
     return config
 
 
@@ -129,7 +132,7 @@ def check_sizes(path: Path, config: Mapping[str, Any], tensors: Tensors) -> None
     heedful.errors.DataError: config.json: num_hidden_layers is 10000000, but the weights have 200 tensors; ...
     """
     rotary = any(word in str(key) for key in config for word in ("rope", "rotary"))
-    for name, value in _numbers(config):
+    for name, value in numbers(config):
         key = name.rpartition(".")[2].lower()
         if _NOT_SIZES.search(key) or isinstance(value, bool):
             continue
@@ -186,7 +189,7 @@ def check_tokenizer(folder: Path) -> None:
         )
     padding = content.get("padding")
     if isinstance(padding, dict):
-        for name, value in _numbers(padding):
+        for name, value in numbers(padding):
             if not name.endswith("_id") and value > MAX_PADDING:
                 raise DataError(f"{path}: padding.{name} is {value:.0f} pieces, more than {MAX_PADDING:,}; delete it")
 
@@ -243,16 +246,16 @@ def read_json(path: Path, most: int = MAX_JSON) -> dict[str, Any]:
     return content
 
 
-def _numbers(content: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+def numbers(content: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """Every number in nested JSON, by its name."""
     if depth > 20:
         return
     if isinstance(content, dict):
         for key, value in content.items():
-            yield from _numbers(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+            yield from numbers(value, f"{prefix}.{key}" if prefix else str(key), depth + 1)
     elif isinstance(content, list):
         for value in content:
-            yield from _numbers(value, prefix, depth + 1)
+            yield from numbers(value, prefix, depth + 1)
     elif isinstance(content, int | float):
         yield prefix, content
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from heedful.attribution.model_files import in_words, read_json, safetensors_header
+from heedful.attribution.model_files import in_words, numbers, read_json, safetensors_header
 from heedful.errors import ConfigError, DataError, MissingExtraError
 
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MAX_CONFIG = 1 << 20
+_RANK = re.compile(r"(^|[._])(r|rank|rank_pattern)($|\.)")  # also each entry of a rank_pattern
 _HEAD = re.compile(r"\.(?:classifier|score|classifier\.out_proj)(?:\.modules_to_save)?\.weight$")
 
 
@@ -72,8 +73,24 @@ def base_of(folder: Path) -> tuple[str, int | None]:
     if not (folder / ADAPTER_WEIGHTS).is_file():
         raise DataError(f"{folder}: there is no {ADAPTER_WEIGHTS}; save the adapter with model.save_pretrained(folder)")
     shapes = {name: entry["shape"] for name, entry in safetensors_header(folder / ADAPTER_WEIGHTS).items()}
-    heads = [shape[0] for name, shape in shapes.items() if _HEAD.search(name)]
+    stored = [shape for shape in shapes.values() if min(shape, default=0) > 0]
+    _check_adapter(folder / ADAPTER, content, max((max(shape) for shape in stored), default=0))
+    heads = [shape[0] for name, shape in shapes.items() if _HEAD.search(name) and shape in stored]
     return base, heads[-1] if heads else None
+
+
+def _check_adapter(path: Path, content: dict[str, Any], largest: int) -> None:
+    """Refuse ranks that the adapter's weights do not have, and the name of a module that would be imported.
+
+    >>> _check_adapter(Path("adapter_config.json"), {"r": 10**9}, largest=768)
+    Traceback (most recent call last):
+    heedful.errors.DataError: adapter_config.json: r is 1000000000, but the largest dimension of its weights is 768
+    """
+    if content.get("megatron_config"):
+        raise DataError(f"{path}: it names a module to import (megatron_config), which is not done; save it without it")
+    for name, value in numbers(content):
+        if _RANK.search(name) and not value <= largest:
+            raise DataError(f"{path}: {name} is {value}, but the largest dimension of its weights is {largest}")
 
 
 def with_adapter(folder: Path, load_base: Callable[[str, int | None], tuple[Any, list[str]]]) -> Any:
