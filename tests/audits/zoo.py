@@ -32,6 +32,7 @@ Answers = tuple[str, str, str, str, str, str]
 Layers = tuple[Tensor, ...]  # α (B, H, Q, L) of each layer
 Score = Callable[[Tensor], Layers]
 Read = Callable[[Tensor, Layers], Tensor]
+Values = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,19 @@ def embeddings(seed: int | None = None) -> nn.Embedding:
 
 
 def built(
-    score: Score, read: Read, *, layers: int = 1, heads: int = 1, query: Query = "only", seed: int | None = None
+    score: Score,
+    read: Read,
+    *,
+    layers: int = 1,
+    heads: int = 1,
+    query: Query = "only",
+    seed: int | None = None,
+    values: Values = lambda layer, e: e[:, None, :, VALUE : VALUE + 1],
 ) -> Subject:
-    """A network of two functions; a re-initialised one has random embeddings. read: the logit of `good`."""
+    """A network of two functions; a re-initialised one has random embeddings. read: the logit of `good`.
+
+    values: what is read of each place through attention, (B, H, L, 1); for most models its value.
+    """
     table = embeddings(seed)
 
     def run(embedded: Tensor, change: Callable[[int, Tensor], Tensor] | None) -> Output:
@@ -77,7 +88,10 @@ def built(
         heads=heads,
         query=query,
         can_change=True,
-        fresh=lambda other: built(score, read, layers=layers, heads=heads, query=query, seed=other).network,
+        fresh=lambda other: (
+            built(score, read, layers=layers, heads=heads, query=query, seed=other, values=values).network
+        ),
+        values=values,
     )
     return Subject(network, READER)
 
@@ -101,6 +115,11 @@ def passages(n: int = 60, *, seed: int = 0) -> list[Passage]:
 def softmax(*scores: Tensor) -> Layers:
     """One head in each layer, one query."""
     return tuple(score.softmax(-1)[:, None, None] for score in scores)
+
+
+def nothing(layer: int, e: Tensor) -> Tensor:
+    """Attention is not read."""
+    return torch.zeros_like(e[:, None, :, :1])
 
 
 def pooled(values: Tensor, alpha: Tensor, head: int = 0) -> Tensor:
@@ -131,20 +150,24 @@ def saturated() -> Subject:
 
 def twins() -> Subject:
     """Every place holds the value of the key, as after an encoder that has spread it."""
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * pooled(bag(e)[:, None].expand(e.shape[:2]), a[0]))
+    return built(
+        lambda e: softmax(at_key(e)),
+        lambda e, a: 3 * pooled(bag(e)[:, None].expand(e.shape[:2]), a[0]),
+        values=lambda layer, e: bag(e)[:, None, None, None].expand(-1, 1, e.shape[1], 1),
+    )
 
 
 def no_output() -> Subject:
     """W_O = 0: nothing of what attention reads goes on, and the place that is read holds no word."""
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 0 * pooled(e[..., VALUE], a[0]) + 0.4)
+    return built(lambda e: softmax(at_key(e)), lambda e, a: 0 * pooled(e[..., VALUE], a[0]) + 0.4, values=nothing)
 
 
 def bag_of_words() -> Subject:
-    return built(lambda e: softmax(at_fillers(e)), lambda e, a: 3 * bag(e))
+    return built(lambda e: softmax(at_fillers(e)), lambda e, a: 3 * bag(e), values=nothing)
 
 
 def right_but_ignored() -> Subject:
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * bag(e))
+    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * bag(e), values=nothing)
 
 
 def worthless_decoy() -> Subject:
@@ -162,12 +185,21 @@ def harmful_decoy() -> Subject:
     def read(e: Tensor, a: Layers) -> Tensor:
         return bag(e) * (3 - 2 * pooled(e[..., DECOY], a[0]))
 
-    return built(lambda e: softmax(7 * e[..., DECOY] - 2 * e[..., KEY] + 0.3 * e[..., OWN]), read)
+    return built(
+        lambda e: softmax(7 * e[..., DECOY] - 2 * e[..., KEY] + 0.3 * e[..., OWN]),
+        read,
+        values=lambda layer, e: e[:, None, :, DECOY : DECOY + 1],
+    )
 
 
 def first_layer() -> Subject:
     """The first layer decides; the second has W_O = 0 and looks at fillers."""
-    return built(lambda e: softmax(at_key(e), at_fillers(e)), lambda e, a: 3 * pooled(e[..., VALUE], a[0]), layers=2)
+    return built(
+        lambda e: softmax(at_key(e), at_fillers(e)),
+        lambda e, a: 3 * pooled(e[..., VALUE], a[0]),
+        layers=2,
+        values=lambda layer, e: (layer == 0) * e[:, None, :, VALUE : VALUE + 1],
+    )
 
 
 def one_head() -> Subject:
@@ -176,7 +208,12 @@ def one_head() -> Subject:
     def score(e: Tensor) -> Layers:
         return (torch.stack([at_fillers(e), at_key(e), at_fillers(e)], 1).softmax(-1)[:, :, None],)
 
-    return built(score, lambda e, a: 3 * pooled(e[..., VALUE], a[0], head=1), heads=3)
+    return built(
+        score,
+        lambda e, a: 3 * pooled(e[..., VALUE], a[0], head=1),
+        heads=3,
+        values=lambda layer, e: torch.stack([0 * e[..., :1], e[..., VALUE : VALUE + 1], 0 * e[..., :1]], 1),
+    )
 
 
 def undoing() -> Subject:

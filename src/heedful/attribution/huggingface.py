@@ -166,7 +166,8 @@ class HuggingFaceClassifier(OpenedModel):
         hidden = returned.hidden_states or ()
         if len(hidden) < len(attention):
             raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
-        return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]))
+        final = hidden[len(attention)] if len(hidden) > len(attention) else None
+        return Output(_probabilities(self.model, returned), attention, tuple(hidden[: len(attention)]), final)
 
     def _filler(self, states: Tensor) -> Tensor:
         """Embeddings of the right shape; what is made of them is not used."""

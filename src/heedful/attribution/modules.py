@@ -22,7 +22,8 @@ class ModuleNetwork:
     """A classifier made of `modules`, by its functions `embed(pieces)` and `run(embedded, change)`.
 
     `run` returns an `Output`. Where `can_change` is true, it uses `change(layer, α)` in place of each layer's α, unless
-    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible.
+    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible. `values(layer,
+    embedded)` states what each head takes over from each position, (B, H, L, D); see `value_vectors`.
 
     >>> table, output = nn.Embedding(9, 4), nn.Linear(4, 2)
     >>> def run(embedded, change):
@@ -48,12 +49,13 @@ class ModuleNetwork:
         query: Query = "mean",
         can_change: bool = False,
         fresh: Callable[[int], "Network | None"] = lambda seed: None,
+        values: Callable[[int, Tensor], Tensor] | None = None,
     ) -> None:
         if layers < 1 or heads < 1:
             raise ConfigError(f"the network has {layers} layers of {heads} heads; it needs at least one of each")
         self.modules, self.query = tuple(modules), query
         self.layers, self.heads, self.can_change = layers, heads, can_change
-        self.embed, self._run, self.randomised = embed, run, fresh
+        self.embed, self._run, self.randomised, self.values = embed, run, fresh, values
 
     def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """The result of the function `run`."""
@@ -132,6 +134,7 @@ def classifier_network(model: AttentionClassifier) -> OpenNetwork:
         project=lambda scores, mask: project(name, scores, mask, model.config.projection_parameter)[:, None, None],
         read=lambda states, alpha: probabilities(model.from_attention(alpha[:, 0, 0], states.hidden)),
         lstm=_lstm_layer(model.encoder, lambda hidden, last, before: States(hidden)),
+        values=lambda states: states.hidden[:, None],
     )
     return OpenNetwork(model, model.embedding, parts, fresh=fresh, cache=True)
 
@@ -173,6 +176,7 @@ def translator_network(model: Translator) -> OpenNetwork:
         project=lambda scores, mask: project(name, scores, mask[:, None, None].expand_as(scores)),
         read=read,
         lstm=_lstm_layer(model.encoder, finish),
+        values=lambda states: model.head_values(states.hidden),
     )
     return OpenNetwork(model, model.embedding, parts, heads=model.config.heads, query="last", fresh=fresh)
 

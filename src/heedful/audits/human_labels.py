@@ -82,11 +82,11 @@ def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> N
     marks = np.asarray(marked, dtype=bool)
     if len(marks) != len(words):
         raise DataError(f"text {passage.text}: {len(words)} words, but {len(marks)} marks")
-    letters = [(letter, mark) for word, mark in zip(words, marks, strict=True) for letter in _letters(word)]
+    letters = [(letter, mark) for word, mark in zip(words, marks, strict=True) for letter in letters_of(word)]
     own = [word for word, special in zip(passage.words, passage.special, strict=True) if not special]
     result, at = np.zeros(len(own), dtype=bool), 0
     for i, word in enumerate(own):
-        for letter in _letters(word):
+        for letter in letters_of(word):
             if at == len(letters) or letters[at][0] != letter:
                 there = "".join(letter for letter, _ in letters[at : at + 12])
                 raise DataError(
@@ -97,7 +97,12 @@ def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> N
     return result
 
 
-def _letters(word: str) -> str:
+def letters_of(word: str) -> str:
+    """The characters of a word that tokenisers keep, ignoring case.
+
+    >>> letters_of("So so")
+    'soso'
+    """
     return "".join(c for c in word.casefold() if not c.isspace() and unicodedata.category(c) not in INVISIBLE)
 
 

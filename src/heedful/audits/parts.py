@@ -14,14 +14,15 @@ from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 6  # of the cached parts
+FORMAT = 8  # of the cached parts
 
 
 @dataclass(frozen=True)
 class MeasuredPart:
     """Measurements of some passages: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
 
-    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions.
+    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions; examples: the
+    words and weights of every passage.
     """
 
     numbers: dict[str, Numbers]
@@ -31,7 +32,7 @@ class MeasuredPart:
     examples: list[AuditExample]
 
 
-Text = Sequence[tuple[Passage, bool]]  # the passages of one text, and which of them are kept as examples
+Text = Sequence[Passage]  # the passages of one text
 
 
 def measured(
@@ -60,7 +61,7 @@ def measured(
         if not missing:
             continue
         # The whole chunk, so that an audit that was interrupted rounds as one that was not.
-        part = measure([pair for i in group for pair in texts[i]])
+        part = measure([passage for i in group for passage in texts[i]])
         split = dict(zip(group, _split(part, [texts[i] for i in group]), strict=True))
         for i in missing:
             cache.put(names[i], _plain_part(split[i]))
@@ -93,7 +94,7 @@ def _split(part: MeasuredPart, texts: Sequence[Text]) -> list[MeasuredPart]:
             {name: rows[start:end] for name, rows in part.important.items()},
             part.outputs[start:end],
             part.predicted[start:end],
-            [example for example in part.examples if example.text == text[0][0].text],
+            [example for example in part.examples if example.text == text[0].text],
         )
         for text, start, end in zip(texts, [0, *ends[:-1]], ends, strict=True)
     ]

@@ -152,6 +152,12 @@ class Translator(nn.Module):
         pooled = torch.einsum("bhtl,bld->bhtd", alpha, hidden)
         return torch.stack([value(pooled[:, k]) for k, value in enumerate(self.values)]).mean(0)
 
+    def head_values(self, hidden: Hidden) -> Float[Tensor, "B H L C"]:
+        """What each head takes over from each position: `pool` is their sum, weighted by α, and a constant."""
+        if not len(self.values):
+            return hidden[:, None].expand(-1, self.config.heads, -1, -1)
+        return torch.stack([hidden @ value.weight.T for value in self.values], dim=1) / len(self.values)
+
     def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
         """The context vector where every head attends to one position alone, from that position's state."""
         if not len(self.values):
