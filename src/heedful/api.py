@@ -161,6 +161,7 @@ def audit(
     data: Any = None,
     *,
     out: Path | str | None = None,
+    explanations: Any = None,
     device: str = "auto",
     progress: bool = True,
     command: str = "",
@@ -170,8 +171,10 @@ def audit(
 
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
     as for `study`, or a folder in the ERASER format; a study is audited on its own validation texts by default. out:
-    the audit's folder; an interrupted audit continues there. settings: any of `AuditSettings`, such as `sample=200`;
-    `only` and `skip`, names of measures (see `config.MEASURES`);
+    the audit's folder; an interrupted audit continues there. explanations: computed elsewhere, and ranked beside the
+    model's own maps: by name, the scores of every text, or a function of texts (see `audits.given`); or a file of JSON
+    lines. settings: any of `AuditSettings`, such as `sample=200` or `maps="raw,norm"`; `only` and `skip`, names of
+    measures (see `config.MEASURES`);
     and how model and data are read: `tokenizer`, `split`, `labels`, `query`, `trust_remote_code` (see
     `audits.request.open_request`), `text`, `label`, `target` and `task` as for `study`.
 
@@ -195,6 +198,7 @@ def audit(
             settings=chosen,
             rationales=request.rationales,
             links=request.links,
+            explanations=explanations,
             model=model_name,
             data=data_name,
             command=command,
@@ -227,6 +231,8 @@ def _audit_settings(device: str, settings: dict[str, Any]) -> tuple[AuditSetting
     only, skip = (_names(settings.pop(name, None)) for name in ("only", "skip"))
     if only or skip:
         settings["measures"] = chosen_measures(only, skip)
+    if isinstance(settings.get("maps"), str):
+        settings["maps"] = tuple(name.strip() for name in settings["maps"].split(","))
     chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
     return chosen, {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
 

@@ -118,4 +118,5 @@ def contribution_norms(alpha: Float[Tensor, "B H Q L"], vectors: Float[Tensor, "
     f, weights = vectors.double(), alpha.double()
     products = torch.einsum("bhld,bkld->bhkl", f, f)
     squares = torch.einsum("bhql,bkql,bhkl->bql", weights, weights, products)
-    return squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt()
+    none = squares <= 0  # where the gradient of a square root is not finite
+    return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())

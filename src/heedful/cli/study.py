@@ -26,7 +26,7 @@ from heedful.cli.options import (
     print_result,
     share,
 )
-from heedful.config import MEASURES, AuditSettings
+from heedful.config import MAPS, MEASURES, AuditSettings
 from heedful.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
@@ -142,6 +142,16 @@ class AuditOptions(TypedDict, total=False):
     headline: Annotated[
         str, typer.Option(metavar="MAP", help='Attention map shown to readers, such as "layer 2 head 1".')
     ]
+    maps: Annotated[
+        str,
+        typer.Option(
+            metavar="MAPS", help=f"Maps to rank: {', '.join(MAPS)}; {','.join(AuditSettings.maps)} by default."
+        ),
+    ]
+    explanations: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="JSON lines of explanations computed elsewhere (SHAP …), to rank beside."),
+    ]
     include_special: Annotated[
         bool,
         typer.Option("--include-special/--no-include-special", help="Also explain by tokens such as [CLS]."),
@@ -237,6 +247,7 @@ def audit(
     from heedful.reports.terminal import print_audit, print_audit_plan
 
     if dry_run:
+        settings.pop("explanations", None)
         return print_result(api.audit_plan(model, data, **settings), print_audit_plan, as_json=as_json)
 
     folder = out or api.RUNS / f"audit-{api.run_name(model)}"
