@@ -13,6 +13,7 @@ _SYMBOLS = {
     "alpha_hat": "α̂",
     "alpha_fr": "α^fr",
     "alpha_ibm": "α^IBM",
+    "alpha_opt": "α^opt",
     "beta": "β",
     "beta_uf": "β^uf",
     "beta_px": "β^px",
@@ -53,6 +54,18 @@ def symbol(name: str) -> str:
     if name.startswith("A(") and name.endswith(")"):
         return f"A({', '.join(symbol(part) for part in name[2:-1].split(','))})"
     return _SYMBOLS.get(name, name)
+
+
+def in_letters(text: str) -> str:
+    """Quantities within a text in the papers' letters, and minus signs between them.
+
+    >>> in_letters("A(beta_uf,beta_log) - A(beta_uf,beta_px) > -0.1; xi(alpha,beta) of alpha at the largest beta")
+    'A(β^uf, β^log) − A(β^uf, β^px) > −0.1; ξ(α, β) of α at the largest β'
+    """
+    text = re.sub(r"\b([A-Za-z]\w*\([a-z_]+),(?=[a-z_]+\))", r"\1, ", text)
+    text = re.sub(r"\bxi\(", "ξ(", text)
+    text = re.sub(r"\b(?:alpha|beta|delta)(?:_[a-z]+)?\b", lambda match: symbol(match[0]), text)
+    return re.sub(r"(?<= )-(?=[\d ])", "−", text)
 
 
 def raised(text: str) -> Markup:

@@ -83,9 +83,42 @@ def test_a_head_is_chosen_by_click_and_by_key(opened, result):
     assert opened.execute_script(reachable) == 1
 
 
+def test_every_head_is_drawn_and_a_click_enlarges_it(opened, result):
+    drawn = "return [...document.querySelectorAll('.grid:not([hidden]) td .bars path')].map(p => p.getAttribute('d'))"
+    before = opened.execute_script(drawn)
+    assert len(before) == LAYERS * (HEADS + 1)
+    assert len(set(before)) > LAYERS * HEADS
+    Select(by_id(opened, "head-text")).select_by_index(2)
+    settle(opened)
+    assert opened.execute_script(drawn) != before
+    opened.execute_script("document.querySelector('.grid:not([hidden]) [data-map=\"layer 2 head 3\"] button').click()")
+    settle(opened)
+    head = by_id(opened, "head")
+    assert head.find_element(By.TAG_NAME, "h3").text == f"layer 2 head 3 on text {result.examples[2].text + 1}"
+    weights = next(weights.values for weights in result.examples[2].maps if weights.name == "layer 2 head 3")
+    words = head.find_elements(By.CSS_SELECTOR, ".w")
+    assert [word.text for word in words] == list(result.examples[2].words)
+    assert words[0].get_attribute("title") == f"{100 * weights[0]:.1f} %"
+
+
+def test_an_address_leads_to_a_head_or_an_example(browser, page, result):
+    visit(browser, page)
+    browser.execute_script("location.hash = 'head=layer+3+head+2'")
+    settle(browser)
+    assert browser.execute_script(PRESSED).startswith("layer 3 head 2: ")
+    number = result.examples[11].text + 1
+    browser.execute_script(f"location.hash = 'example={number}'")
+    settle(browser)
+    assert str(number) in browser.execute_script(SHOWN)
+    assert browser.execute_script("return document.querySelector('.example.linked').id") == f"example={number}"
+    Select(by_id(browser, "beside")).select_by_value("other")
+    settle(browser)
+    assert "a different map, same prediction" in browser.find_element(By.CSS_SELECTOR, ".example.linked").text
+
+
 def test_examples_are_ordered_found_and_turned(opened, result):
     assert len(opened.execute_script(SHOWN)) == 10
-    order, text = Select(by_id(opened, "order")), lambda i: str(result.examples[i].text)
+    order, text = Select(by_id(opened, "order")), lambda i: str(result.examples[i].text + 1)
     order.select_by_value("sure")
     settle(opened)
     assert opened.execute_script(SHOWN) == [text(i) for i in range(EXAMPLES - 1, 1, -1)]
@@ -118,7 +151,7 @@ def test_words_are_shaded_by_any_importance(opened):
     after = opened.execute_script(beside)
     assert len(after) == len(before)
     assert after != before
-    assert f"{GRADIENT} · τ with attention" in opened.find_element(By.CSS_SELECTOR, ".example").text
+    assert f"{GRADIENT} · agreement with attention (τ)" in opened.find_element(By.CSS_SELECTOR, ".example").text
     assert opened.execute_script("return document.querySelectorAll('.example:first-child .words').length") <= 2
 
 
@@ -191,7 +224,7 @@ def test_the_page_of_one_head_has_no_errors_and_pages_finds_orders_and_saves(bro
     assert by_id(opened, "place").text == f"11–{EXAMPLES} of {EXAMPLES}"
     Select(by_id(opened, "order")).select_by_value("sure")
     settle(opened)
-    assert opened.execute_script(SHOWN)[0] == str(result.examples[-1].text)
+    assert opened.execute_script(SHOWN)[0] == str(result.examples[-1].text + 1)
     by_id(opened, "find").send_keys("STUBBORN")
     settle(opened)
     assert by_id(opened, "found").text == f"3 of {EXAMPLES} found"

@@ -46,5 +46,5 @@ def test_hostile_words_stay_words(browser, tmp_path):
     claim = CLAIM | dict.fromkeys(("id", "sentence", "statistic", "measured"), HOSTILE)
     visit(browser, write_paper_report(MALICE, [claim], tmp_path / "page.html"))
     assert browser.execute_script("return document.querySelectorAll('script').length") == 2
-    assert browser.execute_script("return document.querySelectorAll('img').length") == 1
+    assert browser.execute_script("return document.querySelectorAll('img').length") == 2
     assert browser.get_log("browser") == []

@@ -183,4 +183,5 @@ def _example(i):
         other=shares(),
         divergence=0.05 * i,
         other_probability=0.5 + 0.04 * i - 0.005,
+        maps=tuple(Weights(name, shares()) for name in (*HEAD_MAPS, *LAYER_MAPS)) if i < 3 else (),
     )

@@ -23,7 +23,8 @@ from heedful.reports.audit_page import (
     tau_section,
     write_audit_page,
 )
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade_css
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade, shade_css
+from heedful.reports.html import percent
 from heedful.reports.terminal import print_audit
 from tests.reports.audit_example import (
     EXAMPLES,
@@ -62,10 +63,12 @@ def without(result, *quantities):
 
 def test_everything_asked_for_is_on_the_page(page, result):
     text = " ".join("".join(Elements(page).text).split())
-    assert result.verdict.sentence in text
     for question in result.verdict.questions:
         assert question.question in text
     for words in (
+        "Show with a caveat Quite different weights give the same prediction.",
+        "divergence 0.512 (0.472–0.552), threshold 0.347",
+        "40 texts of rotten-tomatoes <test> · 3 layers × 4 heads · accuracy 85.0 % (72–95)",
         COMMAND,
         result.fingerprint,
         result.data,
@@ -77,17 +80,18 @@ def test_everything_asked_for_is_on_the_page(page, result):
     for name in (*LAYER_MAPS, *HEAD_MAPS, *INPUTS, HIDDEN, "mean", "rollout", RANDOM):
         assert name in text, name
     assert "−0.142 (−0.172 to −0.112)" in text
-    assert "n 40, effect size 1.25" in text
+    assert "40 texts, 1.25 standard deviations from the threshold" in text
     badges = ("yes reassuring", "yes worrying", "no worrying", "unclear open")
     assert [page.count(f'class="badge {badge}"') for badge in badges] == [3, 1, 1, 1]
     assert page.index('class="grade show-with-a-caveat"') < page.index('id="argument"') < page.index('class="badge')
-    assert page.count('<article class="example">') == EXAMPLES
+    assert page.count('<article class="example" id="example=') == EXAMPLES
+    assert page.count('class="gauge"') == sum(question.estimate is not None for question in result.verdict.questions)
 
 
 def test_words_stand_in_the_page_as_they_are(page, result):
     seen = Elements(page)
     first = argument(result, 0.3466)
-    twice = 2 * [word for word, _, _ in first.words]
+    twice = 2 * [word.word for word in first.words]
     assert seen.words == twice + [word for example in result.examples for word in example.words]
     assert set(HOSTILE_WORDS) <= set(seen.words)
     assert seen.tags.count("script") == 2
@@ -115,17 +119,26 @@ def test_any_word_is_shown_and_never_run(words):
 
 
 def test_the_page_opens_with_two_maps_of_one_prediction(page, result):
-    """The example whose other map is furthest away, of those that are short; example 11 has four words."""
-    first = argument(result, 0.3466)
-    assert (first.text, first.found, first.far, first.examples) == (result.examples[10].text, True, 5, EXAMPLES)
-    assert [word for word, _, _ in first.words] == list(result.examples[10].words)
-    assert "A different map was found for 5 of 12 examples" in page
-    assert "divergence 0.500 nats, threshold 0.347" in page
+    """A typical example of those that are short, both maps on one scale; texts count from 1, as on a study's page."""
+    first, typical = argument(result, 0.3466), result.examples[6]
+    assert (first.text, first.found, first.far, first.examples) == (typical.text + 1, False, 5, EXAMPLES)
+    assert [word.word for word in first.words] == list(typical.words)
+    strongest = max(*typical.map, *typical.other)
+    assert first.darkest == percent(strongest)
+    assert [word.own for word in first.words] == [shade(w, strongest) for w in typical.map]
+    assert [word.other_share for word in first.words] == [percent(w) for w in typical.other]
+    assert first.furthest == result.examples[11].text + 1
+    assert "5 of 12 examples have such a map" in page
+    assert "its two maps differ by 0.300 nats" in page
+    far = replace(result, examples=tuple(replace(e, divergence=0.5) for e in result.examples))
+    assert "One text, two maps, the same prediction" in render_audit(far)
+    assert "All 12 examples have such a map" in render_audit(far)
 
 
 def test_where_none_was_found_the_furthest_is_shown(result):
     near = replace(result, examples=tuple(replace(e, divergence=0.02) for e in result.examples))
-    assert "No quite different map gives this prediction" in render_audit(near)
+    assert "Here even the furthest one we found is close" in render_audit(near)
+    assert "0 of 12 examples have such a map" in render_audit(near)
     none = replace(result, examples=tuple(replace(e, other=(), divergence=None) for e in result.examples))
     assert argument(none, 0.3466) is None
     assert 'id="argument"' not in render_audit(none)
@@ -173,6 +186,9 @@ def test_the_script_gets_every_number(page, result):
     assert shown["map"] == pytest.approx(example.map, abs=1e-5)
     tau = kendall_tau_b([list(example.map)], [list(example.importances[-1].values)])[0]
     assert shown["tau"][DELETION] == pytest.approx(tau)
+    assert shown["text"] == example.text + 1
+    assert shown["other"] == pytest.approx(example.other, abs=1e-5)
+    assert found["examples"][0]["maps"][HEAD_MAPS[4]] == list(result.examples[0].maps[4].values)
     assert found["examples"][7]["tau"][DELETION] is None  # its map is flat
     assert [found["examples"][i]["right"] for i in (0, 1, 11)] == [False, True, None]
 
@@ -293,7 +309,7 @@ def test_every_shade_can_be_read():
 
 
 def test_a_flat_map_looks_pale(page):
-    article = page.split('<article class="example">')[8]
+    article = page.split('<article class="example"')[8]
     assert set(re.findall(r'class="w (a\d+)"', article)) == {"a3"}
 
 

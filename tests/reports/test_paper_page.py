@@ -87,6 +87,7 @@ def test_the_docs_page_from_top_to_bottom(tmp_path):
     headings = [line for line in lines if line.startswith("#")]
     assert headings == [
         "# The paper",
+        "## How close are we?",
         "## Claims",
         "## table2: agreement with β<sup>uf</sup>",
         "## figure3: agreement with β<sup>uf</sup>",
@@ -102,7 +103,8 @@ def test_the_docs_page_from_top_to_bottom(tmp_path):
         "<sub><code>heedful reproduce snell2021 table2 --budget quick</code> · budget quick · version 3 · "
         "settings 0123456789ab · commit 41dface0 · 5 min 12 s · 2026-03-04</sub>"
     ) in lines
-    assert "By hand.\n\n## Claims\n\n| id |\n|---|\n| S1 |\n" in text
+    assert "By hand.\n\n## How close are we?\n" in text
+    assert "## Claims\n\n| id |\n|---|\n| S1 |\n" in text
     assert text.endswith("## Departures\n\nLast.\n")
     for place in re.findall(r"\]\(([^)]*)\)", text):
         assert (page.parent / place).exists()
@@ -127,11 +129,12 @@ def test_hostile_words_in_the_docs(tmp_path):
     text = docs(tmp_path, MALICE, preface="# The paper").read_text(encoding="utf-8")
     assert "<script" not in text
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
-    assert sum(token.type == "heading_open" for token in tokens) == 3
-    assert sum(token.type == "table_open" for token in tokens) == 2
+    assert sum(token.type == "heading_open" for token in tokens) == 4
+    assert sum(token.type == "table_open" for token in tokens) == 4
     inline = [child for token in tokens if token.type == "inline" for child in token.children]
-    assert [child.attrs["src"] for child in inline if child.type == "image"] == ["figures/snell2021/x.svg"]
-    tags = {"<sub>", "</sub>", "<code>", "</code>", "<br>"}
+    images = [child.attrs["src"] for child in inline if child.type == "image"]
+    assert images == ["figures/snell2021/how-close-snell2021.svg", "figures/snell2021/x.svg"]
+    tags = {"<sub>", "</sub>", "<code>", "</code>", "<br>", '<span class="outside">', "</span>"}
     assert {child.content for child in inline if child.type == "html_inline"} <= tags
     assert "code_inline" not in {child.type for child in inline}
 
@@ -145,7 +148,7 @@ def test_the_report_holds_everything(tmp_path):
     assert "commit 41dface0 · 5 min 12 s · 2026-03-04 · torch 2.13.0" in text
     assert text.count("In each cell: measured here") == 1
     anchors = [link[1:] for link in seen.links if link.startswith("#")]
-    assert anchors == ["table2-quick", "claim-S1", "claims", "table2-quick", "figure3-quick"]
+    assert anchors == ["table2-quick", "claim-S1", "close", "claims", "table2-quick", "figure3-quick"]
     assert set(anchors) <= set(seen.ids)
     assert len(seen.ids) == len(set(seen.ids))
     assert page.endswith("</html>\n")
@@ -153,7 +156,7 @@ def test_the_report_holds_everything(tmp_path):
 
 def test_figures_are_in_the_page(tmp_path):
     images = [link for link in Elements(report(tmp_path, RESULTS)).links if not link.startswith("#")]
-    assert len(images) == 2
+    assert len(images) == 3
     for image in images:
         kind, _, content = image.partition(",")
         assert kind == "data:image/svg+xml;base64"
@@ -168,7 +171,7 @@ def test_hostile_words_in_the_report(tmp_path):
     page = report(tmp_path, MALICE, [CLAIM | dict.fromkeys(CLAIM, HOSTILE)])
     seen = Elements(page)
     assert seen.tags.count("script") == 2
-    assert seen.tags.count("img") == 1
+    assert seen.tags.count("img") == 2
     assert "alert(1)</script>" not in page
     assert "<script>alert(1)</script>" in "".join(seen.text)
     report(tmp_path, [result_of("x", Finding(notes=("\ud83d",)))])
@@ -195,6 +198,15 @@ def test_the_same_experiment_within_two_budgets(tmp_path):
     assert "claims" not in seen.ids
     with pytest.raises(DataError, match="two figures are called 'figure2'"):
         docs(tmp_path, twice)
+
+
+def test_the_smaller_budget_is_folded_behind(tmp_path):
+    full = replace(RESULTS[0], budget="paper")
+    out = write_paper_report([full], [], tmp_path / "page.html", behind=[RESULTS[0]])
+    page = out.read_text(encoding="utf-8")
+    assert page.index("budget paper") < page.index("The same within the budget quick")
+    text = write_docs_page([full], "", "", tmp_path / "a.md", tmp_path / "f", behind=[RESULTS[0]]).read_text("utf-8")
+    assert "<summary>The same within the budget quick</summary>" in text
 
 
 def test_a_page_is_of_one_paper(tmp_path):

@@ -20,7 +20,7 @@ from heedful.attribution.interface import Numbers, Passage, Subject
 from heedful.attribution.network import Network
 from heedful.audits.given import given_explanations, plain_rows
 from heedful.audits.human_labels import Rationales, alignment_errors, marked_percent, output_words
-from heedful.audits.measurements import WEIGHTED, Measurements, special_piece
+from heedful.audits.measurements import WEIGHTED, Measurements, every_map_fits, special_piece
 from heedful.audits.parts import MeasuredPart, measured
 from heedful.audits.ranking import Search, rank
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score
@@ -43,6 +43,7 @@ WHY_NOT = {
     "value-zeroing": "it is made for the map of one layer or head, and needs the states that the layer returns",
 }
 LONG = 512  # words of a text that is announced before it is measured
+EXAMPLES_WITH_MAPS = 8  # in a result: examples with the maps of every head
 BEAT = 1.0  # seconds between two events of progress within a chunk
 
 
@@ -82,6 +83,8 @@ def run_audit(
     if explanations is not None:
         given = given_explanations(explanations, drawn, output_words(explainable))
         measurements = replace(measurements, given=given)
+    short = [p.text for p in drawn[: settings.examples] if every_map_fits(subject, p)]
+    measurements = replace(measurements, with_maps=frozenset(short[:EXAMPLES_WITH_MAPS]))
     texts: dict[int, list[Passage]] = {}
     for passage in drawn:
         texts.setdefault(passage.text, []).append(passage)
@@ -91,7 +94,13 @@ def run_audit(
         clock.begin(out)
         key = _key(measurements)
         parts = measured(
-            out / "parts", ordered, measurements.measure, key=key, chunk=settings.chunk, on_progress=heartbeat.progress
+            out / "parts",
+            ordered,
+            measurements.measure,
+            key=key,
+            more=measurements.with_maps,
+            chunk=settings.chunk,
+            on_progress=heartbeat.progress,
         )
         read = [passage for own in ordered for passage in own]
         table = _table(parts, read, settings)
@@ -329,7 +338,7 @@ def _result(
         scores=all_scores + found,
         contrasts=differences,
         verdict=verdict,
-        examples=tuple(_by_text(parts)[: measurements.settings.examples]),
+        examples=_examples(parts, measurements.settings.examples),
         explanations=ranked,
     )
 
@@ -349,6 +358,13 @@ def _maps_left_out(measurements: Measurements, table: ScoreTable) -> tuple[str, 
         for method in settings.maps
         if method in WEIGHTED and f"top/{measurements.weights}{WEIGHTED[method][0]}" not in names
     )
+
+
+def _examples(parts: Sequence[MeasuredPart], most: int) -> tuple[AuditExample, ...]:
+    """The first examples by their numbers; maps of every head are kept for a few."""
+    examples = _by_text(parts)[:most]
+    with_maps = [i for i, example in enumerate(examples) if example.maps][:EXAMPLES_WITH_MAPS]
+    return tuple(e if i in with_maps else replace(e, maps=()) for i, e in enumerate(examples))
 
 
 def _labels(names: Sequence[str], passages: Sequence[Passage], parts: Sequence[MeasuredPart]) -> tuple[LabelCount, ...]:

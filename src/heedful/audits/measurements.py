@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
 
@@ -50,6 +50,8 @@ WEIGHTED: dict[str, tuple[str, Callable[[Subject, Sequence[Passage], str], Weigh
     "grad": (WEIGHTED_GRADIENT, gradient_map),
     "value-zeroing": (ZEROED, value_zeroing_map),
 }
+_MOST_WEIGHTS = 12_000  # of all maps of an example
+_DIGITS = 4  # of these weights, which are only drawn
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Measurements:
     """What is measured: the model, random models of the same shape, and the rationales of people, if any.
 
     reads: how many of the random models read each text; they take turns. given: explanations that were computed
-    elsewhere. seconds: filled with the time that each explanation took.
+    elsewhere. with_maps: texts whose examples hold the map of every head. seconds: filled with the time that each
+    explanation took.
     """
 
     subject: Subject
@@ -67,6 +70,7 @@ class Measurements:
     percent: int | None = None
     reads: int = 1
     given: Mapping[str, GivenExplanation] = field(default_factory=dict)
+    with_maps: frozenset[int] = frozenset()
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
 
     @property
@@ -118,7 +122,10 @@ class Measurements:
             [passage.output for passage in targeted],
             predicted,
             [
-                self._example(passage, i, shown, important.inputs, probability, others[i] if others else None)
+                replace(
+                    self._example(passage, i, shown, important.inputs, probability, others[i] if others else None),
+                    maps=_all_maps(maps, i) if passage.text in self.with_maps else (),
+                )
                 for i, (passage, probability) in enumerate(zip(targeted, numbers["probability"], strict=True))
             ],
         )
@@ -252,6 +259,20 @@ class Measurements:
             explanations=tuple(Weights(name, values) for name, values in weights.items()),
             position=len(passage.before),
         )
+
+
+def every_map_fits(subject: Subject, passage: Passage) -> bool:
+    """Whether the maps of all heads and layers for one passage are few enough to show."""
+    network = subject.network
+    return network.layers * (network.heads + 1) * len(passage.words) <= _MOST_WEIGHTS
+
+
+def _all_maps(maps: Mapping[str, Importance], i: int) -> tuple[Weights, ...]:
+    """The map of every head and layer for one passage; none where there is but one."""
+    own = {name: rows[i] for name, rows in maps.items() if layer_of(name) is not None and name == weights_of(name)}
+    if len(own) < 2:
+        return ()
+    return tuple(Weights(name, tuple(np.round(row, _DIGITS).tolist())) for name, row in own.items())
 
 
 def _read(

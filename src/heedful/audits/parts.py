@@ -1,6 +1,6 @@
 """Measured parts of an audit: one per text, cached in a folder, from which an interrupted audit resumes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,19 @@ def measured(
     measure: Callable[[Text], MeasuredPart],
     *,
     key: str,
+    more: Collection[int] = (),
     chunk: int = 32,
     on_progress: OnEvent = lambda line: None,
 ) -> list[MeasuredPart]:
     """`measure` of every text, in chunks; each text is cached in `folder` by itself, and read if it is there.
 
-    key: everything besides a text that its result depends on; with the text it names the file. The first text is
+    key: everything besides a text that its result depends on; with the text it names the file. more: the numbers of
+    texts of which more is kept, which the names of their files depend on. The first text is
     measured alone, so that an audit that is interrupted soon after has something to go on from. chunk: how many
     passages are measured together. Progress counts passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
     cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
-    names = [digest([FORMAT, key, text])[:32] for text in texts]
+    names = [digest([FORMAT, key, text, text[0].text in more])[:32] for text in texts]
     parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
     begun: Event = {"model": "audit", "step": done, "steps": total}

@@ -114,7 +114,8 @@ class AuditExample:
     rationale: which words people marked, if known. other: the most different map that was found to give the same
     prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
     under it; empty and None where none was looked for. explanations: other maps, and explanations that were given.
-    position: of a translation, how many output pieces come before the one explained.
+    position: of a translation, how many output pieces come before the one explained. maps: of every head and layer, for
+    a few examples.
     """
 
     text: int
@@ -130,6 +131,7 @@ class AuditExample:
     other_probability: float | None = None
     explanations: tuple[Weights, ...] = ()
     position: int = 0
+    maps: tuple[Weights, ...] = ()
 
     def tau(self) -> dict[str, float]:
         """Kendall's τ-b of the map with each importance in favour of the output, by name."""

@@ -29,6 +29,7 @@ from heedful.attribution.attention_maps import query_rows, shares
 from heedful.attribution.huggingface import open_classifier
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Reader, Subject, numbers, target_probability
 from heedful.attribution.network import Network
+from heedful.audits.audit import fingerprint
 from heedful.data.ragged import Ragged
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
@@ -98,10 +99,17 @@ class Recorder:
             return step % self.every == 0
         return self.steps is None or step == 0 or step in self.steps
 
-    def record(self, model: Any, step: int) -> None:
-        """Record the model after `step` updates, if that step is to be recorded."""
+    def record(self, model: Any, step: int, *, source: str = "") -> None:
+        """Record the model after `step` updates, if that step is to be recorded.
+
+        source: the name of the checkpoint that it was loaded from; the checksum of its weights is then kept too.
+        """
         if self.is_due(step):
-            self._record(model, step)
+            self._record(model, step, source)
+
+    def finish(self) -> FollowedTraining:
+        """Complete the run as it is, and return the result of the training."""
+        return self.run.close()
 
     def close(self, model: Any, step: int) -> FollowedTraining:
         """Record the last step in any case, complete the run and return the result of the training.
@@ -112,7 +120,7 @@ class Recorder:
             self._record(model, step)
         return self.run.close()
 
-    def _record(self, model: Any, step: int) -> None:
+    def _record(self, model: Any, step: int, source: str = "") -> None:
         self._last = step
         if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
             warnings.warn(f"step {step} is not recorded: the model has parameters that are not finite", stacklevel=3)
@@ -122,7 +130,8 @@ class Recorder:
                 self._probes = self._read_texts(reader, type(model).__name__)
             subject = Subject(network, reader, max_tokens=self._max_tokens)
             snapshot, special = take_snapshot(subject, self._probes, labelled=self._labels is not None)
-        self.run.keep(step, snapshot, special)
+            checksum = fingerprint(network) if source else ""
+        self.run.keep(step, snapshot, special, source, checksum)
 
     def _read_texts(self, reader: Reader, model: str) -> "tuple[Probe, ...]":
         names, labels = reader.labels, self._labels

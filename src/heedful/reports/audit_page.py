@@ -5,14 +5,17 @@ heads and examples, and saves files. A Content-Security-Policy lets nothing else
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
-from heedful.audits.result import AuditExample, AuditResult, Contrast, score_row
+from heedful.audits.result import AuditExample, AuditQuestion, AuditResult, AuditVerdict, Contrast, score_row
 from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
 from heedful.reports.charts import (
@@ -23,6 +26,7 @@ from heedful.reports.charts import (
     Picture,
     ShadedCell,
     dots_svg,
+    gauge_svg,
     shade,
     shaded_style,
     signed_shade,
@@ -34,7 +38,7 @@ from heedful.storage.serialization import from_mapping
 
 EVEN = 3  # shades end at the highest weight, but not below so many times an even share: flat attention looks pale
 _HIGHEST = 5  # words in a ranking
-_SHORTEST, _LONGEST = 5, 40  # words of the text that opens the page
+_SHORTEST, _LONGEST, _LETTERS = 5, 40, 400  # words and letters of the text that opens the page
 _MANY_LABELS = 12
 _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 _QUERIES = {
@@ -57,19 +61,29 @@ def write_audit_page(result: AuditResult, out: Path, command: str = "") -> Path:
 def render_audit(result: AuditResult, command: str = "") -> str:
     """The page as text."""
     scores, smallest = Scores(result), smallest_effects(result)
+    reason, evidence = opening(result.verdict)
     return fill(
         "audit.html.j2",
         without_nan(_payload(result)),
         style=shaded_style(),
         script=assets("draw.js", "audit.js"),
         result=result,
+        name=short_name(result.model),
+        kicker=kicker(result),
+        reason=reason,
+        evidence=evidence,
+        questions=[(question, _gauge(question)) for question in result.verdict.questions],
         command=command,
         subject_facts=subject_facts(result),
         data_facts=data_facts(result),
-        settings=[(name.replace("_", " "), _setting(value)) for name, value in result.settings.items()],
+        settings=[
+            *((name.replace("_", " "), _setting(value)) for name, value in result.settings.items()),
+            ("fingerprint", result.fingerprint),
+        ],
         many_labels=_MANY_LABELS,
         tau=tau_section(scores),
         grids=head_grids(scores, result.layers, result.heads),
+        with_maps=[example.text + 1 for example in result.examples if example.maps],
         largest=largest_tau(scores),
         steps=STEPS,
         heads=head_tables(scores),
@@ -79,7 +93,10 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         argument=argument(result, smallest.smallest_divergence),
         people=order_section(scores, "token f1", "auprc"),
         alignment=order_section(scores, "aer", maps=scores.maps),
-        examples=[shaded_example(example, result.headline) for example in result.examples],
+        examples=[
+            (anchor, shaded_example(example, result.headline))
+            for anchor, example in zip(_anchors(result.examples), result.examples, strict=True)
+        ],
         smallest=smallest,
     )
 
@@ -89,12 +106,72 @@ def smallest_effects(result: AuditResult) -> AuditSettings:
     return from_mapping(AuditSettings, result.settings, where="settings")
 
 
+def opening(verdict: AuditVerdict) -> tuple[str, str]:
+    """The sentence of a verdict without its grade, which stands before it, and the number in parentheses that decided.
+
+    >>> opening(AuditVerdict("Show it: no other map gives it (divergence 0.1 [0.0, 0.2] (3 undefined)).", (), "show"))
+    ('No other map gives it.', 'divergence 0.1 [0.0, 0.2] (3 undefined)')
+    """
+    sentence = verdict.sentence
+    if verdict.grade is not None:
+        sentence = sentence.partition(": ")[2]
+    before, opened, rest = sentence.partition(" (")
+    depth, end = 1, 0
+    while opened and depth and end < len(rest):
+        depth += {"(": 1, ")": -1}.get(rest[end], 0)
+        end += 1
+    evidence, after = (rest[: end - 1], rest[end:]) if opened else ("", "")
+    return before[:1].upper() + before[1:] + after, evidence
+
+
+def short_name(model: str) -> str:
+    """The end of a path, which names a model; other names stay as they are.
+
+    >>> short_name("/home/me/runs/minilm/model"), short_name("org/model"), short_name("runs/demo")
+    ('minilm/model', 'org/model', 'runs/demo')
+    """
+    parts = Path(model).parts
+    return "/".join(parts[-2:]) if len(parts) > 2 else model
+
+
+def kicker(result: AuditResult) -> str:
+    """What was audited, in one line."""
+    right = result.accuracy
+    parts = [
+        _count(result.texts, "text") + (f" of {short_name(result.data)}" if result.data else ""),
+        f"{_count(result.layers, 'layer')} × {_count(result.heads, 'head')}"
+        if result.layers * result.heads > 1
+        else "",
+        "" if right is None else f"accuracy {percent(right.value)} ({interval(right)})",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _gauge(question: AuditQuestion) -> Markup | None:
+    """The number that decided a question, drawn beside its threshold."""
+    if question.estimate is None or question.threshold is None or math.isnan(question.estimate.value):
+        return None
+    return gauge_svg(question.statistic, question.estimate, question.threshold)
+
+
+@dataclass(frozen=True)
+class ArgumentWord:
+    """A word with its weight, as a class of colour and in percent, by the model's own map and by the other one."""
+
+    word: str
+    own: str
+    own_share: str
+    other: str
+    other_share: str
+
+
 @dataclass(frozen=True)
 class Argument:
     """One text under its own map and under another one with the same prediction: the picture that opens the page.
 
     found: whether the other map is a different explanation, by the threshold of the verdict. far: in how many of the
-    `examples` one was found.
+    `examples` one was found. darkest: the share of attention that has the darkest colour, in both maps. furthest: the
+    text whose other map differs most.
     """
 
     text: int
@@ -102,36 +179,64 @@ class Argument:
     probability: str
     other_probability: str
     divergence: str
-    words: tuple[tuple[str, str, str], ...]  # a word, the class of its colour by its own map and by the other one
+    words: tuple[ArgumentWord, ...]
     found: bool
     far: int
     examples: int
+    darkest: str
+    furthest: int
 
 
 def argument(result: AuditResult, smallest: float) -> Argument | None:
-    """The example whose other map lies furthest away, of those short enough to take in; None where none was sought."""
+    """A typical example: its other map lies as far away as the median, of those short enough to take in.
+
+    None where no other map was looked for.
+    """
     sought = [example for example in result.examples if example.other and example.divergence is not None]
-    short = [example for example in sought if _SHORTEST <= len(example.words) <= _LONGEST] or sought
+    short = [example for example in sought if _is_short(example)] or sought
     if not short:
         return None
-    best = max(short, key=lambda example: example.divergence or 0.0)
-    own, other = (_shades(weights) for weights in (best.map, best.other))
+    ordered = sorted(short, key=lambda example: example.divergence or 0.0)
+    typical = ordered[len(ordered) // 2]
+    strongest = _strongest(typical.map, typical.other)
+    columns = [
+        cells
+        for weights in (typical.map, typical.other)
+        for cells in ([shade(w, strongest) for w in weights], [percent(w) for w in weights])
+    ]
     return Argument(
-        best.text,
-        best.output,
-        percent(best.probability),
-        percent(best.other_probability if best.other_probability is not None else best.probability),
-        written(best.divergence, 3),
-        tuple(zip(best.words, own, other, strict=True)),
-        (best.divergence or 0.0) > smallest,
+        typical.text + 1,
+        typical.output,
+        percent(typical.probability),
+        percent(typical.other_probability if typical.other_probability is not None else typical.probability),
+        written(typical.divergence, 3),
+        tuple(ArgumentWord(*cells) for cells in zip(typical.words, *columns, strict=True)),
+        (typical.divergence or 0.0) > smallest,
         sum((example.divergence or 0.0) > smallest for example in sought),
         len(sought),
+        percent(strongest),
+        max(sought, key=lambda example: example.divergence or 0.0).text + 1,
     )
 
 
-def _shades(weights: Sequence[float]) -> list[str]:
-    strongest = max((*weights, EVEN / len(weights)))
-    return [shade(weight, strongest) for weight in weights]
+def _is_short(example: AuditExample) -> bool:
+    return _SHORTEST <= len(example.words) <= _LONGEST and sum(map(len, example.words)) <= _LETTERS
+
+
+def _strongest(*maps: Sequence[float]) -> float:
+    """The weight that has the darkest colour: the highest of these maps, at least three times an even share."""
+    return max(max(weights, default=0.0) for weights in (*maps, (EVEN / max(len(maps[0]), 1),)))
+
+
+def _anchors(examples: Sequence[AuditExample]) -> list[str]:
+    """The end of the address of each example; a text with several passages counts them."""
+    seen: Counter[int] = Counter()
+    anchors = []
+    for example in examples:
+        seen[example.text] += 1
+        passage = f".{seen[example.text]}" if seen[example.text] > 1 else ""
+        anchors.append(f"example={example.text + 1}{passage}")
+    return anchors
 
 
 def _payload(result: AuditResult) -> dict[str, Any]:
@@ -155,12 +260,15 @@ def _contrast_row(contrast: Contrast) -> dict[str, Any]:
 def _example_numbers(example: AuditExample) -> dict[str, Any]:
     """The numbers with which the page's script shades and sorts the examples."""
     return {
-        "text": example.text,
+        "text": example.text + 1,
         "probability": example.probability,
         "right": None if example.label is None else example.label == example.output,
         "map": _rounded(example.map),
         "importances": {weights.name: _rounded(weights.values) for weights in example.importances},
         "tau": example.tau(),
+        "other": _rounded(example.other),
+        "maps": {weights.name: weights.values for weights in example.maps},
+        "words": example.words if example.maps else (),
     }
 
 
@@ -181,7 +289,6 @@ def subject_facts(result: AuditResult) -> list[tuple[str, str]]:
         ("accuracy", "" if right is None else f"{percent(right.value)} ({interval(right)})"),
         ("attention", f"{_count(result.layers, 'layer')} of {_count(result.heads, 'head')}, {_QUERIES[result.query]}"),
         ("map shown", f"{result.headline}; the verdict is about this one"),
-        ("fingerprint", result.fingerprint),
         *(("not measured", sentence) for sentence in result.left_out),
     ]
     return [(name, value) for name, value in facts if value]
@@ -217,19 +324,23 @@ def _setting(value: Any) -> str:
 def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
     """A passage as the page shows it.
 
-    words: each with the class of its colour by the headline map, and whether people marked it. rankings: attention and
-    each importance with its τ with attention, and the highest words with their shares.
+    words: each with the class of its colour by the headline map, its share in percent, and whether people marked it.
+    darkest: the share that has the darkest colour. rankings: attention and each importance with its τ with attention,
+    and the highest words with their shares.
     """
     marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
-    words = zip(example.words, _shades(example.map), marks, strict=True)
+    strongest = _strongest(example.map)
+    shades, shares = [shade(w, strongest) for w in example.map], [percent(w) for w in example.map]
+    words = zip(example.words, shades, shares, marks, strict=True)
     weights = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
     tau = example.tau()
     return {
-        "text": example.text,
+        "text": example.text + 1,
         "output": example.output,
         "label": example.label,
         "probability": percent(example.probability),
         "words": list(words),
+        "darkest": percent(strongest),
         "rankings": [
             (name, written(tau.get(name), 2), _highest(example.words, values)) for name, values in weights.items()
         ],

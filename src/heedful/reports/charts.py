@@ -7,6 +7,7 @@ show several side by side.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
@@ -17,6 +18,7 @@ from heedful.reports.html import assets, percent, written
 _WIDTH, _LEFT, _RIGHT = 360, 130, 302  # names stand before the left end of the scale, values after the right
 _WORD = 48  # what the name of a reference may take
 _TOP, _ROW, _APART = 26, 26, 9
+_GAUGE, _EDGE = 190, 8
 _MOST_TICKS = 5
 _SOFT = Markup('<text class="soft" x="{}" y="{}" text-anchor="{}">{}</text>')
 _TINY = 1e-9  # what rounding may have added to a number
@@ -122,6 +124,37 @@ def dots_svg(
         *(_row(scale, row, _TOP + _ROW * (i + 0.5)) for i, row in enumerate(lines)),
     ]
     return Markup().join([*parts, Markup("</svg>")])
+
+
+def gauge_svg(title: str, estimate: Estimate, threshold: float) -> Markup:
+    """One number with its interval on a line from 0, and the threshold that it is held against.
+
+    >>> 'aria-label="τ"' in gauge_svg("τ", Estimate(0.3, 0.25, 0.37, 9), 0.05)
+    True
+    """
+    ends = (0.0, threshold, estimate.low, estimate.high)
+    low, high = min(ends), max(ends)
+    x = partial(_at, low, (high - low) or 1.0)
+    return Markup(
+        '<svg class="gauge" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">{3}</svg>'
+    ).format(
+        _GAUGE,
+        18,
+        title,
+        Markup().join(
+            [
+                line("grid", x(low), 9, x(high), 9),
+                line("axis", x(0.0), 4, x(0.0), 14),
+                line("random", x(threshold), 0, x(threshold), 18),
+                line("whisker m0", x(estimate.low), 9, x(estimate.high), 9),
+                dot(0, x(estimate.value), 9),
+            ]
+        ),
+    )
+
+
+def _at(low: float, span: float, value: float) -> float:
+    return round(_EDGE + (_GAUGE - 2 * _EDGE) * (value - low) / span, 1)
 
 
 def _tick(scale: ChartScale, value: float, bottom: int) -> Markup:

@@ -81,28 +81,41 @@ def write_paper(key: str, budget: str, results: Path, out: Path) -> Path:
     """Write the page of a paper's stored results; returns its path."""
     from heedful.reports.paper_page import claim_rows, write_paper_report
 
-    paper, stored, ledger, earlier = _paper_results(key, budget, results)
-    return write_paper_report(stored, claim_rows(ledger), out, paper.title, earlier)
+    paper, stored, ledger, earlier, behind = _paper_results(key, budget, results)
+    return write_paper_report(stored, claim_rows(ledger), out, paper.title, earlier, behind)
 
 
 def write_paper_docs(key: str, budget: str, results: Path, docs: Path) -> Path:
     """Write a paper's page in Markdown and its figures into a folder of docs; returns the page's path."""
     from heedful.reports.paper_page import claims_markdown, write_docs_page
 
-    (paper, stored, ledger, earlier), folder = _paper_results(key, budget, results), docs / "papers"
-    figures = folder / "figures" / key
-    return write_docs_page(stored, claims_markdown(ledger), paper.preface, folder / f"{key}.md", figures, earlier)
+    paper, stored, ledger, earlier, behind = _paper_results(key, budget, results)
+    folder, figures = docs / "papers", docs / "papers" / "figures" / key
+    page = folder / f"{key}.md"
+    return write_docs_page(stored, claims_markdown(ledger), paper.preface, page, figures, earlier, behind)
 
 
-def _paper_results(key: str, budget: str, results: Path) -> "tuple[Paper, list[Result], list[LedgerEntry], list[str]]":
-    """A paper, its stored results, its claims, and the experiments whose results were made with earlier settings."""
+def _paper_results(
+    key: str, budget: str, results: Path
+) -> "tuple[Paper, list[Result], list[LedgerEntry], list[str], list[Result]]":
+    """A paper, its results, its claims, the experiments made with earlier settings, and results to fold behind.
+
+    A result at the paper's own size is shown where there is one; that of the budget asked for is then folded behind it.
+    """
     from heedful.papers.experiment import result_path, stored_results
     from heedful.papers.reproduction import claims, paper, results_to_renew
 
-    stored = list(stored_results(results, key, budget, paper(key).experiments))
+    own, full = (
+        {each.experiment: each for each in stored_results(results, key, name, paper(key).experiments)}
+        for name in (budget, budget if budget == "smoke" else "paper")
+    )
+    names = [experiment.name for experiment in paper(key).experiments]
+    stored = [full.get(name) or own[name] for name in names if name in full or name in own]
+    behind = [own[name] for name in names if name in own and name in full and own[name].budget != full[name].budget]
     renew = set(results_to_renew(results))
-    earlier = [each.experiment for each in stored if result_path(results, key, budget, each.experiment) in renew]
-    return paper(key), stored, [entry for entry in claims(budget, results) if entry.claim.paper == key], earlier
+    earlier = [each.experiment for each in stored if result_path(results, key, each.budget, each.experiment) in renew]
+    ledger = [entry for entry in claims(budget, results) if entry.claim.paper == key]
+    return paper(key), stored, ledger, earlier, behind
 
 
 def _write_paper_of(run: Path, out: Path, results: Path) -> Path:

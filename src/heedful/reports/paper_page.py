@@ -16,8 +16,22 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from heedful.errors import DataError
+from heedful.html import in_letters
 from heedful.papers.findings import Figure, ResultTable
 from heedful.reports.html import NONE, assets, duration, estimate_text, fill, one_line
+from heedful.reports.paper_closeness import (
+    SUMMARY_HEADS,
+    ComparedCell,
+    close_tables,
+    closeness_figure,
+    closeness_html,
+    closeness_markdown,
+    closeness_rows,
+    compared_cells,
+    how_close_sentence,
+    share_covered,
+    summary_rows,
+)
 from heedful.reports.paper_figures import draw_figure, figure_svg
 from heedful.reports.paper_tables import html_table, legend, markdown_table, markdown_text, table_rows
 from heedful.storage.atomic_files import without_nan, write_text
@@ -31,7 +45,7 @@ _COUNTED = (
     ("holds", "holds here", "hold here"),
     ("holds in part", "holds in part", "hold in part"),
     ("fails", "fails", "fail"),
-    ("inconclusive", "stays open", "stay open"),
+    ("inconclusive", "can’t be decided yet", "can’t be decided yet"),
     ("not run", "was not run", "were not run"),
 )
 _BADGES = {
@@ -50,27 +64,31 @@ def write_docs_page(
     out: Path,
     figures: Path,
     earlier: Collection[str] = (),
+    behind: "Sequence[Result]" = (),
 ) -> Path:
     """Write a paper's page of the docs, with its figures in `figures`; returns the page's path.
 
-    What the paper is about comes first, then claims, then results, then the rest of the preface from its first section
-    on: equations and departures. preface, claims_markdown: Markdown of our own, taken as it is; everything that comes
-    from results is escaped. earlier: experiments whose results were made with earlier settings.
+    What the paper is about comes first, then how close we are, then claims, then results, then the rest of the preface
+    from its first section on: equations and departures. preface, claims_markdown: Markdown of our own, taken as it is;
+    everything that comes from results is escaped. earlier: experiments whose results were made with earlier settings.
+    behind: results of a smaller budget, whose tables are folded behind those of the same experiment.
     """
     paper = _one_paper(results)
     names = [figure.name for result in results for figure in result.finding.figures]
     if len(set(names)) < len(names):
         raise DataError(f"{out}: two figures are called {next(name for name in names if names.count(name) > 1)!r}")
     title = "" if preface.lstrip().startswith("# ") else f"# {markdown_text(paper)}"
+    cells = compared_cells(results)
     opening, *sections = re.split(r"^(?=## )", preface.strip(), maxsplit=1, flags=re.MULTILINE)
     blocks = [
         f"<!-- Written by a command from the results of {re.sub('[^A-Za-z0-9]', '', paper)}; do not edit. -->",
         title,
         opening.strip(),
+        *_docs_closeness(paper, cells, out, figures),
         "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
         claims_markdown.strip(),
         markdown_text(legend(_tables(results))),
-        *(block for result in results for block in _docs_section(result, out, figures, earlier)),
+        *(block for result in results for block in _docs_section(result, out, figures, earlier, behind)),
         *(section.strip() for section in sections),
     ]
     write_text(out, "\n\n".join(block for block in blocks if block) + "\n")
@@ -83,14 +101,16 @@ def write_paper_report(
     out: Path,
     about: str = "",
     earlier: Collection[str] = (),
+    behind: "Sequence[Result]" = (),
 ) -> Path:
     """Write a paper's results as one self-contained HTML page; returns its path.
 
     claims_rows: what `claim_rows` returns, all of it words.
     about: the paper's title, or another text for below the headline. earlier: experiments whose results were made with
-    earlier settings.
+    earlier settings. behind: results of a smaller budget, folded behind those of the same experiment.
     """
     paper = _one_paper(results)
+    cells = compared_cells(results)
     for row in claims_rows:
         if missing := [name for name in _CLAIM if name not in row]:
             raise DataError(f"claim {row.get('id', '?')!r} lacks {', '.join(missing)}")
@@ -100,7 +120,7 @@ def write_paper_report(
         f"{anchor}-{i}": table_rows(table)
         for anchor, result in zip(anchors, results, strict=True)
         for i, table in enumerate(result.finding.tables)
-    } | {"claims": [{name: row[name] for name in _CLAIM} for row in claims_rows]}
+    } | {"claims": [{name: row[name] for name in _CLAIM} for row in claims_rows], "close": closeness_rows(cells)}
     page = fill(
         "paper.html.j2",
         without_nan({"name": paper, "tables": tables}),
@@ -108,8 +128,15 @@ def write_paper_report(
         script=assets("draw.js", "paper.js"),
         paper=paper,
         about=about,
-        headline=headline(paper, judged),
+        headline=headline(paper, judged, share_covered(cells)),
         judged=judged,
+        close=close_tables(cells),
+        close_sentence=how_close_sentence(cells),
+        close_figure=closeness_figure(paper, cells),
+        close_summary=summary_rows(cells),
+        close_heads=SUMMARY_HEADS,
+        closeness_html=closeness_html,
+        behind={each.experiment: each for each in behind},
         results=results,
         anchors=anchors,
         legend=legend(_tables(results)),
@@ -124,12 +151,17 @@ def write_paper_report(
     return out
 
 
-def headline(paper: str, claims_rows: Sequence[Mapping[str, str]]) -> str:
-    """How many of the paper's claims hold, in one sentence; without claims, only what the page is.
+def headline(paper: str, claims_rows: Sequence[Mapping[str, str]], share: float | None = None) -> str:
+    """How close we are and how many of the paper's claims hold, in one sentence; without either, what the page is.
+
+    share: of published numbers that our intervals cover.
 
     >>> headline("snell2021", [{"verdict": "holds"}, {"verdict": "fails"}, {"verdict": "holds"}])
     'snell2021: of 3 claims, 2 hold here and 1 fails.'
+    >>> headline("snell2021", [{"verdict": "holds"}], 0.25)
+    'snell2021: our intervals cover 25 % of the published numbers; of 1 claim, 1 holds here.'
     """
+    close = "" if share is None else f"our intervals cover {100 * share:.0f} % of the published numbers"
     counts = Counter(row["verdict"] for row in claims_rows)
     parts = [
         f"{counts[verdict]} {one if counts[verdict] == 1 else many}"
@@ -137,16 +169,31 @@ def headline(paper: str, claims_rows: Sequence[Mapping[str, str]]) -> str:
         if counts.get(verdict)
     ]
     if not parts:
-        return f"{paper}: measured beside published"
+        return f"{paper}: {close}." if close else f"{paper}: measured beside published"
     listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
-    return f"{paper}: of {len(claims_rows)} claims, {listed}."
+    claims = f"of {len(claims_rows)} claim{'' if len(claims_rows) == 1 else 's'}, {listed}"
+    return f"{paper}: {'; '.join(part for part in (close, claims) if part)}."
 
 
-def _docs_section(result: "Result", out: Path, figures: Path, earlier: Collection[str]) -> list[str]:
-    blocks = [f"## {markdown_text(result.title)}"]
-    for table in result.finding.tables:
-        title = "" if table.title == result.title else f"**{markdown_text(table.title)}**"
-        blocks += [title, markdown_table(table), markdown_text(table.caption)]
+def _docs_closeness(paper: str, cells: Sequence[ComparedCell], out: Path, figures: Path) -> list[str]:
+    """How close measured numbers are to published ones; nothing where no number was published."""
+    figure = closeness_figure(paper, cells)
+    if figure is None:
+        return []
+    svg, _ = draw_figure(figure, figures)
+    place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
+    return [
+        "## How close are we?",
+        f"![{markdown_text(_description(figure))}]({place})",
+        markdown_text(figure.caption),
+        closeness_markdown(cells),
+    ]
+
+
+def _docs_section(
+    result: "Result", out: Path, figures: Path, earlier: Collection[str], behind: "Sequence[Result]"
+) -> list[str]:
+    blocks = [f"## {markdown_text(result.title)}", *_docs_tables(result)]
     for figure in result.finding.figures:
         svg, _ = draw_figure(figure, figures)
         place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
@@ -155,6 +202,18 @@ def _docs_section(result: "Result", out: Path, figures: Path, earlier: Collectio
     blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
     provenance = " · ".join(markdown_text(part) for part in _provenance(result, earlier))
     blocks.append(f"<sub><code>{markdown_text(result.manifest.command or '')}</code> · {provenance}</sub>")
+    for smaller in behind:
+        if smaller.experiment == result.experiment and smaller.finding.tables:
+            blocks.append(f"<details>\n<summary>The same within the budget {markdown_text(smaller.budget)}</summary>")
+            blocks += [*_docs_tables(smaller), "</details>"]
+    return blocks
+
+
+def _docs_tables(result: "Result") -> list[str]:
+    blocks = []
+    for table in result.finding.tables:
+        title = "" if table.title == result.title else f"**{markdown_text(table.title)}**"
+        blocks += [title, markdown_table(table), markdown_text(table.caption)]
     return blocks
 
 
@@ -216,11 +275,11 @@ def claim_rows(entries: "Sequence[LedgerEntry]") -> list[dict[str, str]]:
                     "verdict": entry.verdict if first else role,
                     "sentence": entry.claim.sentence if first else "",
                     "statistic": condition.experiment,
-                    "expected": str(condition),
-                    "measured": _measured_cases(entry, condition),
+                    "expected": in_letters(str(condition)),
+                    "measured": in_letters(_measured_cases(entry, condition)),
                     "size": _size(entry, condition),
                     "tested": _tested(entry) if first else "",
-                    "note": entry.explanation if first else condition.reason,
+                    "note": in_letters(entry.explanation if first else condition.reason),
                     "budget": entry.budget if first else "",
                 }
             )

@@ -128,7 +128,7 @@ def legend(tables: Iterable[ResultTable]) -> str:
         return ""
     form = "measured here · published (in italics)" if any(_published(cell) for cell in numbers) else "measured here"
     below = "; small below, the 95 % interval of the measurement" if any(_interval(cell) for cell in numbers) else ""
-    if any(_sizes(cell) for cell in numbers):
+    if any(cell_sizes(cell) for cell in numbers):
         below += "; then seeds × texts" if below else "; small below, seeds × texts"
     sentences = [f"In each cell: {form}{below}."]
     if any(not _measured(cell) and cell.text is None for cell in cells):
@@ -182,7 +182,7 @@ def _markdown_cell(cell: Cell, *, unit_too: bool) -> str:
     text = markdown_text(_first(cell, unit))
     if published := _published(cell):
         text += f" · _{markdown_text(published + unit)}_"
-    below = " · ".join(part for part in (_interval(cell), _sizes(cell)) if part)
+    below = " · ".join(part for part in (_interval(cell), cell_sizes(cell)) if part)
     return f"{text}<br><sub>{below}</sub>" if below else text
 
 
@@ -191,7 +191,7 @@ def _html_cell(cell: Cell, *, unit_too: bool) -> Markup:
     text = Markup('<td class="number">{}').format(raised(_first(cell, unit)))
     if published := _published(cell):
         text += Markup(' · <i><span class="hidden">published </span>{}</i>').format(published + unit)
-    if below := " · ".join(part for part in (_interval(cell), _sizes(cell)) if part):
+    if below := " · ".join(part for part in (_interval(cell), cell_sizes(cell)) if part):
         text += Markup('<span class="range">{}</span>').format(below)
     return text + Markup("</td>")
 
@@ -216,10 +216,10 @@ def _interval(cell: Cell) -> str:
     return between(low, high)
 
 
-def _sizes(cell: Cell) -> str:
+def cell_sizes(cell: Cell) -> str:
     """Seeds and texts, each where it is known.
 
-    >>> _sizes(Cell(seeds=10, texts=1821)), _sizes(Cell(seeds=10))
+    >>> cell_sizes(Cell(seeds=10, texts=1821)), cell_sizes(Cell(seeds=10))
     ('10 × 1,821', '10')
     """
     if cell.seeds is None:

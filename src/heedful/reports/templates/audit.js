@@ -3,6 +3,7 @@
 const page = JSON.parse(document.getElementById("payload").textContent);
 const byId = (id) => document.getElementById(id);
 const MANY = 10;
+const FULL = 0.4; // a share of attention that fills a bar: single heads may give one word nearly all
 
 /** A number with a true minus sign; a dash where there is none. */
 function decimal(value, digits = 3) {
@@ -25,7 +26,42 @@ function tableOf(columns, rows) {
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...body));
 }
 
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+// Links: the address ends in #example=12 or #head=layer+2+head+3, so that a text or a head can be sent to someone.
+
+const linked = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+const address = (name, value) => `#${new URLSearchParams({ [name]: value })}`;
+
+/** Words shaded by a map of shares, the darkest at `strongest`. */
+function shadedByMap(words, values, strongest) {
+  return words.flatMap((word, i) => [
+    element("span", { class: `w a${Math.round(page.steps * Math.min(values[i] / strongest, 1))}`, title: percent(values[i]), text: word }), " ",
+  ]);
+}
+
 // Heads
+
+/** One bar for each word; the highest possible bar stands for `largest`. */
+function bars(values, largest) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", `0 0 ${values.length} 20`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("class", "bars");
+  svg.setAttribute("aria-hidden", "true");
+  const path = values.map((value, i) => `M${i + 0.1} 20h.8v${(-20 * Math.min(value / largest, 1)).toFixed(2)}h-.8z`).join("");
+  shape(svg, "path", { d: path });
+  return svg;
+}
+
+/** The example whose maps are drawn, its words, and its highest weight. */
+function chosenText() {
+  const number = byId("head-text")?.value;
+  const i = page.examples.findIndex((one) => String(one.text) === number);
+  if (i < 0) return null;
+  const maps = page.examples[i].maps;
+  return { number, maps, words: page.examples[i].words, largest: Math.min(FULL, Math.max(...Object.values(maps).flat())) };
+}
 
 /** What is known of one map: τ and, where it was asked, agreement with each importance; entropy; alignment error. */
 function showHead(map) {
@@ -42,9 +78,20 @@ function showHead(map) {
   const facts = [["entropy", "entropy over its maximum"], ["aer", "alignment error rate"]]
     .filter(([quantity]) => one(quantity, ""))
     .map(([quantity, words]) => element("p", { text: `${words}: ${withEnds(one(quantity, ""))}` }));
-  if (!agreed) facts.push(element("p", { class: "small", text: "Agreement of the highest word is asked of whole layers, not of single heads." }));
+  const text = chosenText();
+  const values = text?.maps[map];
+  const large = [];
+  if (values) {
+    const strongest = Math.max(...values, page.even / values.length);
+    const ramp = element("span", { class: "ramp", "aria-hidden": "true" }, ...Array.from({ length: page.steps + 1 }, (_, i) => element("i", { class: `a${i}` })));
+    large.push(
+      element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, strongest)),
+      element("div", { class: "key" }, element("span", {}, "darker = more attention: 0 % ", ramp, ` ${percent(strongest)}`)),
+    );
+  }
   byId("head").replaceChildren(
-    element("h3", { text: map }),
+    element("h3", {}, element("a", { href: address("head", map), text: map }), ...(values ? [` on text ${text.number}`] : [])),
+    ...large,
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of ${map}` }, tableOf(columns, rows)),
     ...facts,
   );
@@ -58,6 +105,7 @@ function offerHeads() {
 
   const choose = (map, focus = false) => {
     chosen = map;
+    if (focus || document.activeElement?.closest("details.grid")) history.replaceState(null, "", address("head", map));
     for (const button of document.querySelectorAll("details.grid button")) {
       const own = button.parentElement.dataset.map === map;
       button.setAttribute("aria-pressed", own);
@@ -78,10 +126,23 @@ function offerHeads() {
   };
 
   for (const cell of document.querySelectorAll("details.grid td.cell")) {
-    const button = element("button", { type: "button", "aria-label": `${cell.dataset.map}: ${cell.textContent}`, text: cell.textContent });
+    const label = `${cell.dataset.map}: ${cell.textContent}`;
+    const button = element("button", { type: "button", "aria-label": label, title: label }, element("span", { class: "tau", text: cell.textContent }));
     button.addEventListener("click", () => choose(cell.dataset.map));
     cell.replaceChildren(button);
   }
+  const draw = () => {
+    const text = chosenText();
+    if (!text) return;
+    byId("tallest").textContent = `a full bar: ${percent(text.largest)} of the attention${text.largest === FULL ? " or more" : ""}`;
+    for (const button of document.querySelectorAll("details.grid td.cell button")) {
+      button.querySelector(".bars")?.remove();
+      const values = text.maps[button.parentElement.dataset.map];
+      if (values) button.prepend(bars(values, text.largest));
+    }
+    if (chosen) showHead(chosen);
+  };
+  byId("head-text")?.addEventListener("change", draw);
   const show = () => {
     for (const grid of grids) {
       grid.hidden = grid.dataset.against !== against.value;
@@ -93,8 +154,17 @@ function offerHeads() {
   against.addEventListener("change", show);
   byId("head-tools").addEventListener("submit", (event) => event.preventDefault());
   show();
+  draw();
   const taus = page.scores.filter((s) => s.quantity === "tau" && s.against === against.value && document.querySelector(`td[data-map="${s.of}"]`));
   choose(taus.reduce((best, s) => ((s.value ?? -2) > (best.value ?? -2) ? s : best), taus[0])?.of ?? grids[0].querySelector("td").dataset.map);
+  const follow = () => {
+    const map = linked().get("head");
+    if (!map || !document.querySelector(`details.grid td[data-map="${CSS.escape(map)}"]`)) return;
+    choose(map);
+    byId("heads").scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  follow();
 }
 
 // Examples
@@ -106,6 +176,7 @@ function shadedWords(words, values) {
   [...copy.children].forEach((word, i) => {
     const step = Math.round((page.steps * values[i]) / strongest);
     word.className = `w ${step < 0 ? `n${-step}` : `p${step}`}`;
+    word.title = `${values[i] < 0 ? "against the prediction" : "for the prediction"}: ${percent(Math.abs(values[i]))}`;
   });
   return copy;
 }
@@ -131,11 +202,17 @@ function offerExamples() {
 
   const compare = (item, name) => {
     item.card.querySelectorAll(".beside").forEach((node) => node.remove());
+    if (name === "other" && item.other.length) {
+      const strongest = Math.max(...item.map, ...item.other, page.even / item.other.length);
+      const names = [...item.words.children].map((word) => word.textContent);
+      const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, strongest));
+      item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" }), ` · darkest = ${percent(strongest)}`), other);
+    }
     if (!item.importances[name]) return;
     const words = shadedWords(item.words, item.importances[name]);
     words.setAttribute("aria-label", `Words shaded by ${name}`);
     words.classList.add("beside");
-    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · τ with attention ${decimal(item.tau[name], 2)}`);
+    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · agreement with attention (τ) ${decimal(item.tau[name], 2)} · darkest = ${percent(Math.max(...item.importances[name].map(Math.abs), page.even / item.map.length))}`);
     item.words.after(by, words);
   };
 
@@ -179,7 +256,19 @@ function offerExamples() {
     ...Object.fromEntries(Object.entries(item.importances).map(([name, values]) => [name, values[k]])),
     marked: word.tagName === "U" ? 1 : 0,
   })));
+  const follow = () => {
+    const i = items.findIndex((item) => `#${item.card.id}` === location.hash);
+    for (const item of items) item.card.classList.toggle("linked", item.i === i);
+    if (i < 0) return;
+    byId("find").value = "";
+    byId("order").value = "text";
+    from = MANY * Math.floor(i / MANY);
+    show();
+    items[i].card.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
   show();
+  follow();
 }
 
 tables.scores = () => page.scores;
