@@ -11,7 +11,8 @@ from tests.audits.zoo import EXHIBITS, SETTINGS, passages
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
 def test_a_model_with_a_known_answer_gets_it(tmp_path, exhibit):
     settings = replace(SETTINGS, headline=exhibit.headline)
-    verdict = run_audit(exhibit.make(), passages(60), out=tmp_path, settings=settings).verdict
+    result = run_audit(exhibit.make(), passages(60), out=tmp_path, settings=settings)
+    verdict = result.verdict
     wrong = [
         f"{question.question} {question.answer}, must be {allowed}: {question.because}"
         for question, allowed in zip(verdict.questions, exhibit.answers, strict=True)
@@ -19,3 +20,5 @@ def test_a_model_with_a_known_answer_gets_it(tmp_path, exhibit):
     ]
     assert not wrong
     assert verdict.grade == exhibit.grade, verdict.sentence
+    (norm,) = (e.verdict for e in result.explanations if e.method == "norm")
+    assert norm.grade == exhibit.norm, norm.sentence

@@ -44,6 +44,7 @@ class Exhibit:
     answers: Answers
     grade: Grade
     headline: str | None = None
+    norm: Grade = "do not show"  # of the map of norms, made of the same weights
 
 
 def embeddings(seed: int | None = None) -> nn.Embedding:
@@ -251,9 +252,15 @@ ANY = "yes|no|unclear"
 SHOW: Answers = ("yes", "yes", "yes", "yes", "no", "yes")
 IGNORED: Answers = ("no", "no", "no|unclear", "no", "yes", "no")
 EXHIBITS = (
-    Exhibit("attention decides", decides, SHOW, "show"),
-    Exhibit("attention decides, softmax saturated", saturated, SHOW, "show"),
-    Exhibit("twin value on every filler", twins, ("no", "yes", "yes", "yes", "yes", "yes"), "show with a caveat"),
+    Exhibit("attention decides", decides, SHOW, "show", norm="show"),
+    Exhibit("attention decides, softmax saturated", saturated, SHOW, "show", norm="show"),
+    Exhibit(
+        "twin value on every filler",
+        twins,
+        ("no", "yes", "yes", "yes", "yes", "yes"),
+        "show with a caveat",
+        norm="show with a caveat",
+    ),
     Exhibit("W_O = 0", no_output, ("no", "unclear", "unclear", "no", "yes", "unclear"), "do not show"),
     Exhibit("bag of embeddings", bag_of_words, IGNORED, "do not show"),
     Exhibit(
@@ -263,26 +270,33 @@ EXHIBITS = (
         "show with a caveat",
     ),
     Exhibit(
-        "decoy with the value 0",
-        worthless_decoy,
-        ("yes", "no", ANY, ANY, "yes", "no"),
-        "do not show",
+        "decoy with the value 0", worthless_decoy, ("yes", "no", ANY, ANY, "yes", "no"), "do not show", norm="show"
     ),
     Exhibit(
         "decoy that weakens, key ignored", harmful_decoy, ("yes", "no", "no|unclear", "no", "no", "no"), "do not show"
     ),
     Exhibit("layer 1 decides, layer 2 shown", first_layer, IGNORED, "do not show"),
-    Exhibit("layer 1 decides and is shown", first_layer, ("yes", "yes", "yes", "yes", "no", "no"), "show", "layer 1"),
-    Exhibit("the head that decides", one_head, (*SHOW[:5], "no"), "show", "layer 1 head 2"),
+    Exhibit(
+        "layer 1 decides and is shown",
+        first_layer,
+        ("yes", "yes", "yes", "yes", "no", "no"),
+        "show",
+        "layer 1",
+        norm="show",
+    ),
+    Exhibit("the head that decides", one_head, (*SHOW[:5], "no"), "show", "layer 1 head 2", norm="show"),
     Exhibit("a head that is not read", one_head, IGNORED, "do not show", "layer 1 head 1"),
     Exhibit(
-        "the mean of three heads, one read",
-        one_head,
-        ("yes", "no", ANY, ANY, ANY, "no"),
-        "do not show",
+        "the mean of three heads, one read", one_head, ("yes", "no", ANY, ANY, ANY, "no"), "do not show", norm="show"
     ),
-    Exhibit("two layers that undo each other", undoing, SHOW, "show"),
-    Exhibit("decoder that reads its last place", decoder, SHOW, "show"),
+    Exhibit("two layers that undo each other", undoing, SHOW, "show", norm="show"),
+    Exhibit("decoder that reads its last place", decoder, SHOW, "show", norm="show"),
     Exhibit("always the same label", constant, ("yes", ANY, ANY, ANY, "no", ANY), "do not show"),
-    Exhibit("flat attention", flat, ("no", "yes|unclear", ANY, "yes", "yes|no", "yes|unclear"), "show with a caveat"),
+    Exhibit(
+        "flat attention",
+        flat,
+        ("no", "yes|unclear", ANY, "yes", "yes|no", "yes|unclear"),
+        "show with a caveat",
+        norm="show with a caveat",
+    ),
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Grade = Literal["show", "show with a caveat", "do not show"]
 Sense = Literal["reassuring", "worrying", "open"]
 FORMAT = 1
-Table = Literal["scores", "explanations", "words"]
+TABLES = ("scores", "explanations", "words")
 COLUMNS = (  # of the ranking: name, quantity, against
     ("tau", "tau", "leave one out"),
     ("comprehensiveness", "comprehensiveness", ""),
@@ -212,7 +212,7 @@ class AuditResult(Stored):
             raise KeyError(f"{quantity} of {of!r} against {against!r} was not measured; there are {', '.join(known)}")
         return estimate
 
-    def to_pandas(self, table: Table = "scores") -> "pandas.DataFrame":
+    def to_pandas(self, table: str = "scores") -> "pandas.DataFrame":
         """One row for each score, for each explanation (best first), or for each word of every text."""
         if table == "words":
             from heedful.audits.words import read_words
@@ -221,7 +221,7 @@ class AuditResult(Stored):
         if table == "explanations":
             return frame(self.ranking())
         if table != "scores":
-            raise ConfigError(f"there is no table {table!r}; there are {', '.join(get_args(Table))}")
+            raise ConfigError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
         return frame([score_row(score) for score in self.scores])
 
     def explain(self, text: int, position: int | None = None) -> AuditExample:

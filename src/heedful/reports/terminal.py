@@ -48,7 +48,6 @@ MOST = 200  # rows of an answer that a terminal shows
 _WIDE = 110  # letters in a line of a terminal that has room for the subject of a run
 _SWEEP_FIGURES = ("accuracy", "entropy", "A(alpha,beta) own", "A(alpha,beta_uf) own", "A(delta,beta_uf) own")
 _STATES = {"running": "bold", "finished": "green", "damaged": "red", "failed": "red", "broken off": "yellow"}
-SINK_NAMES = {"first": "the first place", "separator": "separators", "punctuation": "punctuation"}
 _CLAIMS = {"holds": "green", "holds in part": "cyan", "fails": "red", "inconclusive": "yellow", "not run": "dim"}
 
 
@@ -325,6 +324,7 @@ def _orders(scores: "Scores", names: Sequence[str], quantities: Sequence[str]) -
 def _audit_lines(scores: "Scores", output: str) -> list[str]:
     """Scores that fit into a sentence; output: what a prediction is."""
     from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, SINKS, weights_of
+    from heedful.reports.audit_page import SINK_NAMES
 
     place = scores.headline if scores.score("tvd", "permuted", scores.headline) else EVERYWHERE
     first = scores.importances[:1]
