@@ -28,13 +28,13 @@ def norm_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weighted
     layers = _layers(subject, of)
 
     def of_batch(batch: PassageBatch) -> list[Numbers | None]:
-        output, total = subject.run(batch), 0.0
+        output, total = subject.run(batch), torch.zeros((), device=batch.pieces.device)
         for layer in layers:
             norms = norms_of(subject, batch, layer, head_of(of))
             if norms is None:
                 return [None] * len(batch.passages)
             total = total + norms(output.attention[layer])
-        return [*batch.words_of(torch.as_tensor(total) / len(layers))]
+        return [*batch.words_of(total / len(layers))]
 
     return _known(subject.map(passages, of_batch, at_once=within(max(1, subject.max_tokens // 4))))
 
@@ -70,11 +70,11 @@ def gradient_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weig
         embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
         y = target_probability(subject.run(batch, embedded, keep).probabilities, batch)
         weights = [used[layer] for layer in layers]
-        total = 0.0
+        total = torch.zeros((), device=batch.pieces.device)
         for alpha, gradient in zip(weights, gradient_of(y, weights), strict=True):
             raised = alpha.double() * gradient.double().clamp_min(0)
             total = total + (raised if head is None else raised[:, head : head + 1]).sum((1, 2))
-        return batch.words_of(torch.as_tensor(total))
+        return batch.words_of(total)
 
     return subject.map(passages, of_batch, gradients=True)
 

@@ -12,7 +12,7 @@ from heedful.audits.result import Score
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment, Link
 from heedful.errors import DataError
-from heedful.metrics.faithfulness import auprc, token_f1, top_percent
+from heedful.metrics.faithfulness import auprc, iou_f1, token_f1, top_percent
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import alignment_scores, chance_aer
 
@@ -54,7 +54,10 @@ def marked_percent(passages: Sequence[Passage], rationales: Rationales) -> int:
 def plausibility(
     passages: Sequence[Passage], rankings: Mapping[str, Sequence[Numbers]], rationales: Rationales, percent: int
 ) -> dict[str, Numbers]:
-    """`token f1/<ranking>` of the top words and `auprc/<ranking>`; NaN where no word was marked, or without order."""
+    """`token f1/<ranking>` and `iou f1/<ranking>` of the top words, and `auprc/<ranking>`.
+
+    NaN where no word was marked, or without order.
+    """
     marks = [rationale_of(passage, rationales) for passage in passages]
     gold = [
         np.zeros(int(p.explained().sum())) if m is None else m.astype(np.float64)
@@ -65,6 +68,7 @@ def plausibility(
         flat = np.array([np.ptp(row) == 0 for row in rows])
         top = [row.astype(np.float64) for row in top_percent(rows, percent)]
         result[f"token f1/{name}"] = np.where(flat, np.nan, token_f1(top, gold))
+        result[f"iou f1/{name}"] = np.where(flat, np.nan, iou_f1(top, gold))
         result[f"auprc/{name}"] = np.where(flat, np.nan, auprc(rows, gold))
     return result
 

@@ -86,7 +86,8 @@ class Measurements:
         with timed(self.seconds, self.weights, ROLLOUT):
             reading, maps = _read(self.subject, passages, settings)
         targeted = self.subject.with_targets(passages, reading.probabilities)
-        explained = self._explanations(self.subject, targeted, maps, self.seconds)
+        weighed = weights_of(self.headline) in maps
+        explained = self._explanations(self.subject, targeted, maps, self.seconds) if weighed else {}
         maps |= explained
         if self.headline not in maps:
             raise ConfigError(f"there is no map {self.headline!r}; there are {', '.join(maps)}")

@@ -26,6 +26,7 @@ COLUMNS = (  # of the ranking: name, quantity, against
     ("comprehensiveness", "comprehensiveness", ""),
     ("sufficiency", "sufficiency", ""),
     ("token f1", "token f1", ""),
+    ("iou f1", "iou f1", ""),
     ("auprc", "auprc", ""),
 )
 

@@ -227,7 +227,7 @@ STATES = {  # each beside the same importance of the inputs
     HIDDEN_DELETION: DELETION,
 }
 INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
-RANKED = ("comprehensiveness", "sufficiency", "token f1", "auprc")  # of every order of words
+RANKED = ("comprehensiveness", "sufficiency", "token f1", "iou f1", "auprc")  # of every order of words
 Test = tuple[str, str, str, Estimate, float]  # quantity, first, second, difference, p-value
 RANDOM_MODEL = "random model "  # before the number of a re-initialised model and the name of what it was measured for
 

@@ -23,7 +23,7 @@ NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SavedCheckpoint:
     """A checkpoint to record: its name, its step, and a function that finds its folder."""
 
     name: str
@@ -33,7 +33,7 @@ class Checkpoint:
 
 def checkpoints_of(
     places: Sequence[str | Path], revisions: Sequence[str] = (), steps: Sequence[int] = ()
-) -> list[Checkpoint]:
+) -> list[SavedCheckpoint]:
     """Checkpoints in the order of their steps: several folders, or the revisions of one model of the Hub.
 
     steps: of each in turn; by default the last number in each name (`checkpoint-500`, `step1000`), or their order where
@@ -60,7 +60,7 @@ def checkpoints_of(
     if len(set(chosen)) < len(chosen) or min(chosen) < 0:
         raise ConfigError(f"steps are {chosen}; they must be different, and 0 or more")
     made = [
-        Checkpoint(name, step, _downloaded(str(places[0]), name) if revisions else _folder(places[i]))
+        SavedCheckpoint(name, step, _downloaded(str(places[0]), name) if revisions else _folder(places[i]))
         for i, (name, step) in enumerate(zip(names, chosen, strict=True))
     ]
     return sorted(made, key=lambda checkpoint: checkpoint.step)
@@ -88,7 +88,7 @@ def _downloaded(model: str, revision: str) -> Callable[[], str]:
 
 
 def follow_checkpoints(
-    checkpoints: Sequence[Checkpoint],
+    checkpoints: Sequence[SavedCheckpoint],
     texts: Sequence[str],
     *,
     out: Path | str,

@@ -156,7 +156,8 @@ class Translator(nn.Module):
         """What each head takes over from each position: `pool` is their sum, weighted by α, and a constant."""
         if not len(self.values):
             return hidden[:, None].expand(-1, self.config.heads, -1, -1)
-        return torch.stack([hidden @ value.weight.T for value in self.values], dim=1) / len(self.values)
+        nothing = torch.zeros_like(hidden[:, :1])
+        return torch.stack([value(hidden) - value(nothing) for value in self.values], dim=1) / len(self.values)
 
     def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
         """The context vector where every head attends to one position alone, from that position's state."""

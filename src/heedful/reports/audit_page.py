@@ -104,7 +104,7 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         movement=movement_section(scores, result.layers),
         another=another_section(scores, smallest.smallest_divergence),
         argument=argument(result, smallest.smallest_divergence),
-        people=order_section(scores, "token f1", "auprc"),
+        people=order_section(scores, "token f1", "iou f1", "auprc"),
         alignment=order_section(scores, "aer", maps=scores.maps),
         examples=[
             (anchor, shaded_example(example, result.headline))

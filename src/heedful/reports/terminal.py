@@ -256,7 +256,7 @@ def print_audit(result: "AuditResult", report: Path) -> None:
     console.print(f"{read}{cut}{right}")
     if scores.importances:
         console.print(_tau(scores))
-    for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "auprc")):
+    for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "iou f1", "auprc")):
         if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
             console.print(_orders(scores, (scores.headline, *scores.importances, RANDOM), quantities))
     if len(result.explanations) > 1:
