@@ -41,15 +41,20 @@ dist: .venv/dev
 check-wheel: dist
 	PYTHON=$(PYTHON) sh tests/check_wheel.sh dist/heedful-*.whl
 
-# What is broken on purpose, the longest first, two at a time; then the page of the counts.
-FAULTS := kills.commands sweeps kills.studies kills.renames fuzz hostile memory damage lock disk
+# What is broken on purpose, the longest first, two at a time (make faults AT_ONCE=4: four); then the page of the counts.
+FUZZ := readers config cli runs bombs folders environments escapes
+FAULTS := kills.texts kills.pairs sweeps hostile $(FUZZ:%=fuzz.%) kills.studies kills.renames memory damage lock disk
+AT_ONCE := 2
 
 faults: .venv/dev
-	$(MAKE) --no-print-directory --jobs 2 --keep-going $(FAULTS:%=fault.%)
+	$(MAKE) --no-print-directory --jobs $(AT_ONCE) --keep-going $(FAULTS:%=fault.%)
 	$(BIN)/python -m tests.faults.ledger
 
 fault.kills.%: .venv/dev
 	$(BIN)/python -m tests.faults.long_kills $*
+
+fault.fuzz.%: .venv/dev
+	$(BIN)/python -m tests.faults.long_fuzz $*
 
 fault.%: .venv/dev
 	$(BIN)/python -m tests.faults.long_$*

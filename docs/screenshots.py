@@ -1,14 +1,16 @@
 """The pictures of the README and the docs: pages made by commands, taken wide and narrow, light and dark.
 
-    python -m docs.screenshots [--only study] [--runs runs/pictures] [--out docs/pictures]
+    python -m docs.screenshots [--only study] [--runs runs] [--out docs/pictures]
 
-Needs chromium and chromedriver, and for the audit the weights that examples/finetune_minilm.py names. Runs that are
-there already are used as they are.
+Also the loop (the slider of a study going through training) and the reports that readers of the docs can click, in
+docs/live. Needs chromium and chromedriver, and for the audit the weights that examples/finetune_minilm.py names. Runs
+that are there already are used as they are.
 """
 
 import argparse
 import base64
 import io
+import shutil
 import subprocess
 import sys
 import time
@@ -22,12 +24,17 @@ ROOT = Path(__file__).resolve().parents[1]
 HEEDFUL = [sys.executable, "-m", "heedful"]
 WIDE, NARROW = (1280, 1360), (390, 844)
 COLOURS = 200
-LARGEST = 300_000  # bytes
+LARGEST = 300_000  # bytes of a picture
+LARGEST_LOOP = 1_500_000
+FRAMES, FRAME, REST = 30, 130, 1500  # pictures in the loop, milliseconds of each and of the last
+STAGE = (1100, 760)  # the window in which the loop is taken
+LOOP_WIDTH = 880
+LIVE = {"study": "live-study.html", "audit": "live-audit.html"}  # reports that come with the docs
 
 
 def study(runs: Path) -> Path:
     """Film reviews, as `make demo` studies them."""
-    return page_of(runs / "study", "study", "rotten-tomatoes", "--steps", "300")
+    return page_of(runs / "demo", "study", "rotten-tomatoes", "--steps", "300", "--seeds", "2")
 
 
 def translation(runs: Path) -> Path:
@@ -57,7 +64,7 @@ def main() -> None:
     """Make the pages, take the pictures, say where they are."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=list(PAGES), help="one page; the other pictures stay as they are")
-    parser.add_argument("--runs", type=Path, default=Path("runs/pictures"))
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -72,6 +79,51 @@ def main() -> None:
                     place = options.out / f"{name}-{width}-{scheme}.png"
                     place.write_bytes(taken(browser))
                     print(place, place.stat().st_size)
+            if name in LIVE:
+                live = options.out.parent / "live" / LIVE[name]
+                live.parent.mkdir(exist_ok=True)
+                print(shutil.copyfile(page, live), live.stat().st_size)
+            if name == "study":
+                place = options.out / "loop.gif"
+                place.write_bytes(loop(browser, page))
+                print(place, place.stat().st_size)
+
+
+def loop(browser: webdriver.Chrome, page: Path) -> bytes:
+    """The first screen of a study while its slider goes from the first step to the last, as an animated GIF."""
+    screen(browser, *STAGE, "light")
+    features = [
+        {"name": "prefers-color-scheme", "value": "light"},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})  # the page does not play by itself
+    visit(browser, page)
+    frames = []
+    for i in range(FRAMES):
+        browser.execute_async_script(MOVE, i / (FRAMES - 1))
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+        picture = Image.open(io.BytesIO(base64.b64decode(shot))).convert("RGB")
+        frames.append(
+            picture.resize((LOOP_WIDTH, round(picture.height * LOOP_WIDTH / picture.width)), Image.Resampling.LANCZOS)
+        )
+    palette = frames[-1].quantize(64, dither=Image.Dither.NONE)
+    drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    made = io.BytesIO()
+    times = [REST // 2, *[FRAME] * (FRAMES - 2), REST]
+    drawn[0].save(made, "GIF", save_all=True, append_images=drawn[1:], duration=times, loop=0, optimize=True)
+    if made.tell() > LARGEST_LOOP:
+        raise ValueError(f"the loop has {made.tell():,} bytes; {LARGEST_LOOP:,} are allowed")
+    return made.getvalue()
+
+
+# Put the slider at a share of its way, and wait until the page has drawn it.
+MOVE = """
+const [share, done] = arguments;
+const slider = document.getElementById("step");
+slider.value = share * slider.max;
+slider.dispatchEvent(new Event("input", { bubbles: true }));
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60)));
+"""
 
 
 def taken(browser: webdriver.Chrome) -> bytes:

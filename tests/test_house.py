@@ -1,6 +1,7 @@
 """The source tree: imports go one way, the trees in the docs are true, the public names exist."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from tests.tree import ARCHITECTURE, README, SOURCE, folders, tree
+from tests.tree import ARCHITECTURE, README, SOURCE, folders, how_close, tree
 
 LAYERS = [
     {"errors"},
@@ -90,6 +91,14 @@ def test_one_class_one_name():
 @pytest.mark.parametrize(("page", "block"), [(README, folders), (ARCHITECTURE, tree)], ids=["README", "architecture"])
 def test_trees_are_true(page, block):
     assert block() in page.read_text(encoding="utf-8"), f"the tree in {page.name} is old; `make tree` draws it anew"
+
+
+def test_the_readme_is_short_and_its_numbers_are_those_of_the_stored_results():
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    assert how_close() in text, "results changed; `make tree` writes the README's table anew"
+    for place in re.findall(r"\]\(([\w./-]+)\)", text):
+        assert (README.parent / place).exists(), place
 
 
 def test_public_names_exist_and_are_documented():

@@ -1,17 +1,23 @@
-"""The source tree as the docs show it, drawn from the modules: `python -m tests.tree` writes it anew.
+"""What README and docs show of the source and the results: `python -m tests.tree` writes it anew.
 
-README.md has one line per folder, docs/architecture.md every module with the first line of its docstring.
+README.md has one line per folder and how close the papers' numbers are, docs/architecture.md every module with the
+first line of its docstring.
 """
 
 import ast
 import re
 from pathlib import Path
 
+from heedful.reports.pages import shown_results
+from heedful.reports.paper_closeness import compared_cells, counted, share_covered
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "heedful"
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 BLOCK = re.compile(r"```\nsrc/heedful/\n.*?```", re.S)
+CLOSE = re.compile(r"^\| paper \|.*?(?=\n\n)", re.S | re.M)
+PAPERS = {"snell2021": "Snell et al. 2021", "meister2021": "Meister et al. 2021", "sunlu2020": "Sun & Lu 2020"}
 WIDTH = 112  # of a line
 # Every folder with its role, in the order in which imports go.
 FOLDERS = {
@@ -67,6 +73,21 @@ def tree() -> str:
     return "\n".join([*lines, "```"])
 
 
+def how_close() -> str:
+    """The table of the README: the share of each paper's numbers that our intervals cover."""
+    lines = ["| paper | covered by our interval | not measured, or without an interval | budget |", "|---|--:|--:|---|"]
+    for key, name in PAPERS.items():
+        cells = compared_cells(shown_results(key, "quick", ROOT / "results")[0])
+        counts, share = counted(cells), share_covered(cells)
+        assert share is not None, f"{key} has no measured cell"
+        judged, budgets = counts["covered"] + counts["outside"], sorted({cell.budget for cell in cells})
+        lines.append(
+            f"| [{name}](docs/papers/{key}.md) | **{100 * share:.0f} %** ({counts['covered']} of {judged}) "
+            f"| {len(cells) - judged} | `{'`, `'.join(budgets)}` |"
+        )
+    return "\n".join(lines)
+
+
 def _summary(path: Path, room: int) -> str:
     """The first line of a module's docstring, or as many of its clauses as fit."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
@@ -82,10 +103,12 @@ def _summary(path: Path, room: int) -> str:
 
 
 def main() -> None:
-    """Write both blocks into their pages."""
+    """Write the blocks into their pages."""
     for page, block in ((README, folders()), (ARCHITECTURE, tree())):
         text = page.read_text(encoding="utf-8")
         page.write_text(BLOCK.sub(lambda _, block=block: block, text), encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+    README.write_text(CLOSE.sub(lambda _: how_close(), text), encoding="utf-8")
 
 
 if __name__ == "__main__":

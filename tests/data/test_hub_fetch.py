@@ -137,10 +137,25 @@ def test_what_is_here_is_not_fetched_again(empty_mirror):
         DataError, match=r"is there, but sst: sst/stsa\.binary\.train .* or replace the folder with --force"
     ):
         fetch("sst", download=lambda source: pytest.fail("fetched"))
-    fetch("sst", force=True, revision="main", download=lambda source: sst5())
+    said = []
+    fetch("sst", force=True, revision="main", download=lambda source: sst5(), notify=said.append)
+    assert said == [f"the old {folder} is kept as sst.damaged-1"]
     assert fetch("sst-fine", download=lambda source: pytest.fail("fetched")) == folder
     assert open_data("sst").decisions == ("fetched: SetFit/sst5 at main",)
-    assert [path.name for path in empty_mirror.iterdir()] == ["sst"]
+    assert sorted(path.name for path in empty_mirror.iterdir()) == ["sst", "sst.damaged-1"]
+
+
+def test_force_deletes_nothing_and_follows_no_link(empty_mirror, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "thesis.tex").write_text("years of work")
+    empty_mirror.mkdir()
+    (empty_mirror / "sst").symlink_to(elsewhere)
+    fetch("sst", force=True, download=lambda source: sst5())
+    assert (elsewhere / "thesis.tex").read_text() == "years of work"
+    assert (empty_mirror / "sst.damaged-1").is_symlink()
+    assert not (empty_mirror / "sst").is_symlink()
+    assert check("sst").ok
 
 
 @pytest.mark.parametrize("changed", ["2 changed\n", ""])
@@ -226,7 +241,7 @@ def test_a_place_that_cannot_be_written(monkeypatch, tmp_path):
         fetch("sst", download=lambda source: sst5())
 
 
-@pytest.mark.parametrize("failing", [".part", ".old"])
+@pytest.mark.parametrize("failing", [".part", ".damaged-1"])
 def test_a_folder_that_cannot_be_moved_is_said_and_the_old_stays(empty_mirror, monkeypatch, failing):
     folder = fetch("sst", download=lambda source: sst5())
     before, rename = (folder / "SHA256SUMS").read_bytes(), Path.rename

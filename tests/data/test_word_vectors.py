@@ -1,6 +1,10 @@
+import io
+from zipfile import ZipFile
+
 import numpy as np
 import pytest
 
+from heedful.data.files import text_files
 from heedful.data.word_vectors import read_vectors, vector_words, vectors_path
 from heedful.errors import DataError
 
@@ -68,3 +72,25 @@ def test_glove_of_the_data_directory(mirror):
     found = read_vectors("glove", ["<pad>", "good", "zzzyx"], width=100)
     assert found.index.tolist() == [1]
     assert 1 < np.linalg.norm(found.vectors) < 20
+
+
+def test_npz_bombs(tmp_path):
+    path = tmp_path / "v.npz"
+    np.savez_compressed(path, words=np.array(["a"]), vectors=np.zeros((1, 1 << 24)))  # 128 MiB in some 130 kB
+    with pytest.raises(DataError, match=r"v\.npz: [\d,]+ bytes unpack to more than 134,[\d,]+, as no text does"):
+        vector_words(str(path))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 44, 1)})
+    with ZipFile(path, "w") as packed:
+        packed.writestr("words.npy", b"")
+        packed.writestr("vectors.npy", b"\x93NUMPY\x01\x00" + header.getvalue())
+    with pytest.raises(DataError, match=r"not an \.npz with the arrays"):
+        vector_words(str(path))
+
+
+def test_a_line_without_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "MAX_LINE", 1000)
+    path = tmp_path / "v.txt"
+    path.write_text("good 1 2\nfilm " + "1 " * 10_000)
+    with pytest.raises(DataError, match=r"v\.txt:2: this line has more than 1,000 bytes"):
+        vector_words(str(path))

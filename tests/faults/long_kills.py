@@ -1,6 +1,8 @@
 """Studies that are killed end as if they had not been: `python -m tests.faults.long_kills`.
 
-python -m tests.faults.long_kills [renames|studies|commands] [HOW MANY KILLS]
+python -m tests.faults.long_kills [renames|studies|commands|texts|pairs] [HOW MANY KILLS]
+
+`texts` and `pairs` are the two halves of `commands`, which takes longest.
 """
 
 import random
@@ -31,7 +33,7 @@ def main(only: str | None = None, kills: int = KILLS) -> int:
             failures += at_renames(f"kills: a study of {name}, at its renames", config)
         if only in (None, "studies"):
             failures += at_random(f"kills: a study of {name}, at random instants", partial(_forked, config), kills)
-        if only in (None, "commands"):
+        if only in (None, "commands", asked.__name__):
             what = f"kills: heedful study of {name}, at random instants"
             failures += at_random(what, partial(_commanded, asked), kills)
     return failures

@@ -140,6 +140,18 @@ def test_words_beyond_those_kept_are_counted_as_one(parallel):
     assert any("--max-types" in said for said in counted.decisions)
 
 
+def test_the_table_is_bounded_by_words_and_lengths(tmp_path):
+    draw = np.random.default_rng(0)
+    pairs = [" ".join(draw.choice(["a", "b", "c", "d", "e"], draw.integers(2, 5))) for _ in range(3000)]
+    cells = []
+    for count in (1500, 3000):
+        paths = tmp_path / "a.de", tmp_path / "a.en"
+        for path in paths:
+            path.write_text("\n".join(pairs[:count]) + "\n")
+        cells.append(len(count_streamed(of(paths), Settings(max_types=3, min_count=1, jobs=1, rows=100)).table.rows))
+    assert cells == [(3 + 1) ** 2 * 3] * 2  # three words and the rest, opposite each other, in three lengths
+
+
 def test_a_sample_does_not_depend_on_the_chunks(parallel, monkeypatch):
     monkeypatch.setattr(streaming, "MAX_CELLS", 20_000)
     samples = [count_streamed(of(parallel), Settings(jobs=1, rows=rows)).sample for rows in (13, 1000)]

@@ -39,7 +39,7 @@ def test_the_share_counts_what_has_an_interval_and_says_what_it_leaves_out():
     assert share_covered(CELLS[1:2]) is None
     sentence = how_close_sentence(CELLS)
     assert "covers 1 of 2 published numbers that we measured with an interval (50 %)" in sentence
-    assert "1 were measured without an interval and 2 were not measured" in sentence
+    assert "1 was measured without an interval and 2 were not measured" in sentence
     assert how_close_sentence([]) == ""
     assert summary_rows(CELLS) == [("Table 2", "5", "3", "1 of 2 (50 %)", "6.8 points", "quick")]
 

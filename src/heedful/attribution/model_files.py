@@ -22,7 +22,7 @@ from typing import Any
 
 from heedful.errors import DataError, HeedfulError
 from heedful.storage.atomic_files import reason
-from heedful.storage.run_files import entries_of, open_regular, read_bounded
+from heedful.storage.run_files import entries_of, listed, open_regular, read_bounded
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -271,7 +271,7 @@ def _tensors(folder: Path) -> Tensors:
     elif (folder / INDEX).is_file():
         names = check_index(folder / INDEX)
     else:
-        if any(folder.glob("*.bin")):
+        if listed(folder, "*.bin"):
             raise DataError(f"{folder}: there is no model.safetensors, and {PICKLE}")
         raise DataError(f"{folder}: there is no model.safetensors; save the model with model.save_pretrained(folder)")
     count, largest, size = 0, 1, 0

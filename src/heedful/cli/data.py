@@ -80,7 +80,9 @@ def fetch(
     revision: Annotated[
         str | None, typer.Option(metavar="REVISION", help="Commit or branch on the hub, instead of the pinned one.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the existing folder.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the existing folder; it is kept under another name.")
+    ] = False,
 ) -> None:
     """Download a corpus from the Hugging Face Hub into the data directory."""
     from heedful.data.hub import fetch as fetch_corpus

@@ -21,7 +21,7 @@ from heedful.data.synthetic.doses import FAMILIES
 from heedful.data.synthetic.tasks import TASKS, Task, find_task, generated_pairs, generated_texts
 from heedful.errors import DataError, HeedfulError, MissingExtraError, RunError
 from heedful.storage.atomic_files import sha256, valid_path
-from heedful.storage.run_files import member_name, read_bounded
+from heedful.storage.run_files import listed, member_name, read_bounded
 from heedful.storage.serialization import content
 
 CHECKSUMS = "SHA256SUMS"
@@ -256,7 +256,7 @@ def write_checksums(folder: Path, origin: str) -> None:
     >>> write_checksums(folder, "somewhere"); (folder / CHECKSUMS).read_text().splitlines()[:2]
     ['# somewhere', '#size 0 a.txt']
     """
-    files = sorted(path for path in folder.iterdir() if path.name != CHECKSUMS)
+    files = [path for path in listed(folder, "*") if path.name != CHECKSUMS]
     sizes = [f"{_SIZE}{_size(path)} {path.name}" for path in files]
     sums = [f"{sha256(path)}  {path.name}" for path in files]
     (folder / CHECKSUMS).write_text("\n".join([f"# {origin}", *sizes, *sums, ""]), "utf-8")

@@ -151,8 +151,8 @@ def fetch(
     """Bring a corpus into the data directory and return its folder; nothing is done if it is there and unchanged.
 
     The commit is the catalog's unless `revision` names another (a branch is resolved to its commit, which is written
-    into the checksum file). A damaged folder is set aside and fetched again, with a message to `notify`; a folder
-    from elsewhere is replaced only with `force`. `download` replaces the hub in tests.
+    into the checksum file). A damaged folder is set aside and fetched again; a folder from elsewhere is set aside only
+    with `force`. A message to `notify` says where the old one is kept. `download` replaces the hub in tests.
 
     >>> fetch("rotten-tomatoes")
     Traceback (most recent call last):
@@ -170,16 +170,18 @@ def fetch(
             return folder
         if not (folder / CHECKSUMS).exists():
             raise DataError(f"{folder} is there, but {checked.advice}; or replace the folder with --force")
-        notify(f"{checked.advice}; it is fetched again, and {folder} set aside")
+        notify(f"{checked.advice}; it is fetched again")
     source = replace(wanted.hub, revision=revision or wanted.hub.revision)
     if download is None:
         source, download = resolve(source), download_splits
     splits = download(source)
-    _place(folder, wanted, source, splits, keep_old=not force)
+    kept = _place(folder, wanted, source, splits)
+    if kept is not None:
+        notify(f"the old {folder} is kept as {kept.name}")
     return folder
 
 
-def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits, *, keep_old: bool) -> None:
+def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits) -> Path | None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
@@ -190,28 +192,25 @@ def _place(folder: Path, wanted: CatalogEntry, source: HubSource, splits: Splits
             (temporary / path).write_bytes(content)
         write_checksums(temporary, f"{source.repository} at {source.revision}")
         temporary.chmod(0o755)
-        _swap(temporary, folder, keep_old=keep_old)
+        return _swap(temporary, folder)
     except OSError as error:
         raise DataError(f"{folder}: cannot be written: {error}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _swap(temporary: Path, folder: Path, *, keep_old: bool) -> None:
-    if not folder.exists():
+def _swap(temporary: Path, folder: Path) -> Path | None:
+    """Put the new folder in the place of the old one, whose new path is returned; nobody's files are deleted."""
+    if not os.path.lexists(folder):
         temporary.rename(folder)
-        return
-    aside = temporary.with_suffix(".old")
-    folder.rename(aside)
+        return None
+    aside = folder.rename(quarantine_path(folder))
     try:
         temporary.rename(folder)
     except OSError:
         aside.rename(folder)
         raise
-    if keep_old:
-        aside.rename(quarantine_path(folder))
-    else:
-        shutil.rmtree(aside)
+    return aside
 
 
 # The text and the label of each row of a split, given its name, the column of the text and that of the label.

@@ -4,22 +4,26 @@ A text file has a word and its numbers on each line, as GloVe and fastText write
 skipped). An `.npz` file has the arrays `words` and `vectors`. The name `glove` is the file of the data directory.
 """
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.catalog import data_directory
+from heedful.data.files.text_files import byte_lines, refuse_bomb
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason, regular
 
 GLOVE = "glove"
 _GLOVE_FILE = "glove/glove.6B.100d.subset.float16.npz"
 _MAX_WIDTH = 1 << 16
+_MAX_WORDS = 5_000_000
+_MAX_ARRAYS = 1 << 33  # bytes of an .npz, unpacked: two million words of a thousand numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,19 +90,20 @@ def vectors_path(source: str) -> Path:
 
 def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
     """The word and the numbers of each line; words may have spaces, numbers may not."""
-    with regular(path).open(encoding="utf-8") as file:
+    width = 0
+    for number, line in enumerate(byte_lines(path)):
+        if number > _MAX_WORDS:
+            raise DataError(f"{path}: more than {_MAX_WORDS:,} words; give a file of the most frequent ones")
         try:
-            width = 0
-            for number, line in enumerate(file):
-                parts = line.rstrip().split(" ")
-                if number == 0 and len(parts) == 2 and all(part.isdecimal() for part in parts):
-                    continue
-                width = width or len(parts) - 1
-                if not 1 <= width <= _MAX_WIDTH or len(parts) <= width:
-                    raise DataError(f"{path}:{number + 1}: not a word and its {width or 'few'} numbers")
-                yield " ".join(parts[:-width]), parts[-width:]
+            parts = line.decode("utf-8").rstrip().split(" ")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: this is not UTF-8 text ({reason(error)}); give a text file or .npz") from None
+        if number == 0 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+            continue
+        width = width or len(parts) - 1
+        if not 1 <= width <= _MAX_WIDTH or len(parts) <= width:
+            raise DataError(f"{path}:{number + 1}: not a word and its {width or 'few'} numbers")
+        yield " ".join(parts[:-width]), parts[-width:]
 
 
 def _row(path: Path, word: str, numbers: list[str], width: int) -> NDArray[np.float32]:
@@ -114,9 +119,14 @@ def _row(path: Path, word: str, numbers: list[str], width: int) -> NDArray[np.fl
 
 def _load(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        with np.load(regular(path), allow_pickle=False) as arrays:
+        with ZipFile(regular(path)) as packed:
+            unpacked = sum(packed.getinfo(f"{name}.npy").file_size for name in ("words", "vectors"))
+        refuse_bomb(path, path.stat().st_size, unpacked)
+        if unpacked > _MAX_ARRAYS:
+            raise DataError(f"{path}: its arrays have {unpacked:,} bytes, more than {_MAX_ARRAYS:,}; give fewer words")
+        with np.load(path, allow_pickle=False) as arrays:
             words, vectors = arrays["words"], arrays["vectors"]
-    except (KeyError, ValueError, OSError, BadZipFile) as error:
+    except (KeyError, ValueError, OSError, BadZipFile, zlib.error, MemoryError, NotImplementedError) as error:
         raise DataError(f"{path}: not an .npz with the arrays `words` and `vectors` ({reason(error)})") from None
     if words.ndim != 1 or words.dtype.kind != "U" or vectors.ndim != 2 or len(words) != len(vectors):
         raise DataError(f"{path}: {words.shape} words and {vectors.shape} vectors; it must have a row for each word")

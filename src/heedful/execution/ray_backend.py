@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from heedful.errors import ConfigError, HeedfulError, MissingExtraError, RunError
 from heedful.execution.pool import Job, OnEvent, Shared, StoppedError, WorkerDiedError, call
-from heedful.storage.run_files import OWN_NAMES, member_name, open_regular, refuse_irregular
+from heedful.storage.run_files import OWN_NAMES, files_below, listed, member_name, open_regular, refuse_irregular
 
 PIECE = 8_000_000  # bytes sent at a time
 INCOMING = ".incoming-heedful"
@@ -37,8 +37,8 @@ def pieces(folder: Path) -> Iterator[tuple[str, bytes]]:
     >>> list(pieces(folder))
     [('a.txt', b'whole')]
     """
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.name.startswith("."):
+    for path in files_below(folder):
+        if path.name.startswith("."):
             continue
         name = path.relative_to(folder).as_posix()
         with open_regular(path) as file:
@@ -103,8 +103,8 @@ class Arrival(AbstractContextManager["Arrival"]):
             refuse_irregular(self._home)
             old = new.parent / "old"
             os.replace(self._home, old)
-            others = [path for path in old.iterdir() if path.name not in OWN_NAMES]
-            for kept in (*others, *old.rglob("*.damaged-*")):
+            others = [path for path in listed(old, "*") if path.name not in OWN_NAMES]
+            for kept in (*others, *(path for path in files_below(old) if ".damaged-" in path.name)):
                 place = new / kept.relative_to(old)
                 if os.path.lexists(kept) and not os.path.lexists(place):
                     place.parent.mkdir(parents=True, exist_ok=True)

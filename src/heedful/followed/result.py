@@ -18,6 +18,7 @@ from heedful.metrics.statistics import Estimate, bootstrap_mean
 from heedful.storage.atomic_files import valid_path, without_nan
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunClock, refuse_other, verified_result
+from heedful.storage.run_files import listed
 from heedful.storage.serialization import Stored, digest, frame
 from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
@@ -321,7 +322,7 @@ class FollowedDirectory:
         probe = self.probe()
         earlier = [s for s in self._steps() if s.step < step]
         kept = {s.step for s in earlier}
-        for path in self.folder.trace_folder().glob("*.parquet"):
+        for path in listed(self.folder.trace_folder(), "*.parquet"):
             if path.stem.isdecimal() and int(path.stem) not in kept:
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)

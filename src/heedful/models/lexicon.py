@@ -450,27 +450,31 @@ def _maximise(places: Places, table: Table, inverse: Floats) -> Floats:
 @compiled
 def _add_sorted(keys: Int64, counts: Int64, other_keys: Int64, other_counts: Int64) -> tuple[Int64, Int64]:
     """Two lists of rising keys as one, the counts of equal keys added up."""
-    merged = np.empty(len(keys) + len(other_keys), np.int64)
+    alike = 0
+    j = 0
+    for key in keys:
+        while j < len(other_keys) and other_keys[j] < key:
+            j += 1
+        alike += j < len(other_keys) and other_keys[j] == key
+    merged = np.empty(len(keys) + len(other_keys) - alike, np.int64)
     sums = np.empty(len(merged), np.int64)
     i = 0
     j = 0
-    used = 0
-    while i < len(keys) or j < len(other_keys):
+    for place in range(len(merged)):
         if j == len(other_keys) or (i < len(keys) and keys[i] < other_keys[j]):
-            merged[used] = keys[i]
-            sums[used] = counts[i]
+            merged[place] = keys[i]
+            sums[place] = counts[i]
             i += 1
         elif i == len(keys) or other_keys[j] < keys[i]:
-            merged[used] = other_keys[j]
-            sums[used] = other_counts[j]
+            merged[place] = other_keys[j]
+            sums[place] = other_counts[j]
             j += 1
         else:
-            merged[used] = keys[i]
-            sums[used] = counts[i] + other_counts[j]
+            merged[place] = keys[i]
+            sums[place] = counts[i] + other_counts[j]
             i += 1
             j += 1
-        used += 1
-    return merged[:used].copy(), sums[:used].copy()
+    return merged, sums
 
 
 @compiled

@@ -26,7 +26,7 @@ from heedful.papers.experiment import (
 from heedful.papers.published import csv_rows
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import MANIFEST, Manifest, utc_now
-from heedful.storage.run_files import refuse_irregular
+from heedful.storage.run_files import listed, refuse_irregular
 from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, is_intact, model_specs
@@ -306,4 +306,5 @@ def claims(budget: str | None = None, results: Path = RESULTS) -> list[LedgerEnt
 
 def _result_files(results: Path, key: str, budget: str) -> list[Path]:
     """The files of a paper's results within a budget; "*": within any."""
-    return sorted(path for path in valid_path(results / key).glob(f"{budget}/*.json") if path.name != MANIFEST)
+    folders = listed(valid_path(results / key), budget)
+    return [path for folder in folders for path in listed(folder, "*.json") if path.name != MANIFEST]

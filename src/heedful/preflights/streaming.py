@@ -4,8 +4,11 @@ The first pass finds the words to keep, the second counts them exactly. Memory i
 lengths of sentences, whatever the size of the corpus; counts are whole numbers, so they do not depend on the chunks.
 """
 
+import ctypes
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -52,6 +55,8 @@ MAX_CACHED = 1 << 18  # tokens whose words are cached
 MIN_SAMPLE = 100
 MAX_PLACES = 5  # of rows left out that are named
 MAX_LABELS = 10_000  # distinct labels before it is clear that they are not classes
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # options of glibc's mallopt
+_LARGE, _LARGEST_KEPT = 1 << 17, 1 << 25  # bytes: of an array that is returned at once, and glibc's own highest limit
 T = TypeVar("T")
 
 
@@ -200,6 +205,30 @@ def run_streamed(
 
 def count_streamed(stream: FileStream, settings: Settings, *, on_progress: OnEvent = lambda line: None) -> CorpusCounts:
     """The count table and what else a preflight needs, from two passes over the files."""
+    with _freed_at_once():
+        return _count_streamed(stream, settings, on_progress)
+
+
+@contextmanager
+def _freed_at_once() -> Iterator[None]:
+    """Let the C library return every large array to the system as soon as it is freed; nothing where it is not glibc.
+
+    By itself glibc keeps arrays below 32 MiB for the next one. The arrays of a table that grows never fit the gap that
+    the last one left, so that the gaps add up. Afterwards its thresholds are set where its own rule ends.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None:
+        yield
+        return
+    mallopt(_MMAP_THRESHOLD, _LARGE)
+    try:
+        yield
+    finally:
+        mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
+        mallopt(_TRIM_THRESHOLD, 2 * _LARGEST_KEPT)
+
+
+def _count_streamed(stream: FileStream, settings: Settings, on_progress: OnEvent) -> CorpusCounts:
     rules = TokenRules(lower=settings.lower)
     try:
         seen = _count_words(stream, settings, rules, on_progress)

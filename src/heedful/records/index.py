@@ -19,7 +19,7 @@ from heedful.papers.experiment import Result
 from heedful.storage.atomic_files import valid_path
 from heedful.storage.locks import lock_holder
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunKind, run_kind, verified_result
-from heedful.storage.run_files import MAX_ENTRIES, entries_of, refuse_irregular
+from heedful.storage.run_files import MAX_ENTRIES, entries_of, listed, refuse_irregular
 from heedful.storage.serialization import Stored, digest
 from heedful.storage.tables import Tabular, arrow_table
 from heedful.studies.result import AgreementResult, StudyResult
@@ -240,7 +240,7 @@ def _progress(root: Path, kind: Kind) -> str:
     if kind != "study":
         return ""
     models = root / "models"
-    begun = [path for path in models.iterdir() if path.is_dir()] if models.is_dir() else []
+    begun = [path for path in listed(models, "*") if path.is_dir()]
     done = sum((path / "done.json").exists() for path in begun)
     return f"{done} of {len(begun)} begun models are trained" if begun else "no model was begun"
 

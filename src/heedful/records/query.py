@@ -21,7 +21,7 @@ from heedful.records.index import SCHEMA as RUNS
 from heedful.records.index import Row, RunEntry, find_runs
 from heedful.storage.atomic_files import reason, without_nan
 from heedful.storage.manifest import MANIFEST
-from heedful.storage.run_files import read_bounded
+from heedful.storage.run_files import listed, read_bounded
 from heedful.storage.serialization import content
 from heedful.storage.step_cache import StepRecord
 from heedful.storage.tables import Tabular, arrow_table
@@ -78,7 +78,7 @@ def _models(entry: RunEntry) -> Iterator[Row]:
 def _metrics(entry: RunEntry) -> Iterator[Row]:
     """Every line of every metrics.jsonl, of unfinished models too; what is damaged or unreadable is left out."""
     for model, files in _models_on_disk(entry):
-        for path in files.verified("metrics.jsonl"):
+        for path in files.verified("", "metrics.jsonl"):
             for number, text in enumerate(read_bounded(path).decode("utf-8", "replace").splitlines(), start=1):
                 if (line := _metric(text)) is not None:
                     yield {**model, **line}
@@ -138,12 +138,12 @@ class ModelFiles:
     record: StepRecord | None
     notes: list[str]
 
-    def verified(self, pattern: str) -> Iterator[Path]:
-        """The files whose checksums are right; the others are left out, with a note.
+    def verified(self, folder: str, pattern: str) -> Iterator[Path]:
+        """The files in a folder of the model whose checksums are right; the others are left out, with a note.
 
         A model that is not trained yet has no checksums; its files are used as they are.
         """
-        for path in sorted(self.folder.glob(pattern)):
+        for path in listed(self.folder / folder, pattern):
             try:
                 if self.record is not None:
                     self.record.verified(path.relative_to(self.folder).as_posix())
@@ -161,7 +161,7 @@ def _models_on_disk(entry: RunEntry) -> Iterator[tuple[Row, ModelFiles]]:
         yield {"model": "model", "kind": "followed", "seed": None}, files
     elif entry.record.kind == "study":
         run = RunDirectory(entry.root)
-        for folder in sorted((entry.root / "models").glob("*")):
+        for folder in listed(entry.root / "models", "*"):
             kind, _, seed = folder.name.rpartition("-")
             if not folder.is_dir() or not seed.isdecimal():
                 continue
@@ -183,7 +183,7 @@ def _trace(entries: Sequence[RunEntry], schema: pa.Schema) -> ds.Dataset:
     for entry in entries:
         for model, files in _models_on_disk(entry):
             for split, name in (("validation", "trace"), ("train", "trace-train")):
-                for path in files.verified(f"{name}/*.parquet"):
+                for path in files.verified(name, "*.parquet"):
                     if not path.stem.isdecimal():
                         continue
                     here = (

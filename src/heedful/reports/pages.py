@@ -98,24 +98,33 @@ def write_paper_docs(key: str, budget: str, results: Path, docs: Path) -> Path:
 def _paper_results(
     key: str, budget: str, results: Path
 ) -> "tuple[Paper, list[Result], list[LedgerEntry], list[str], list[Result]]":
-    """A paper, its results, its claims, the experiments made with earlier settings, and results to fold behind.
+    """A paper, its results, its claims, the experiments made with earlier settings, and results to fold behind."""
+    from heedful.papers.experiment import result_path
+    from heedful.papers.reproduction import claims, paper, results_to_renew
+
+    stored, behind = shown_results(key, budget, results)
+    renew = set(results_to_renew(results))
+    earlier = [each.experiment for each in stored if result_path(results, key, each.budget, each.experiment) in renew]
+    ledger = [entry for entry in claims(budget, results) if entry.claim.paper == key]
+    return paper(key), stored, ledger, earlier, behind
+
+
+def shown_results(key: str, budget: str, results: Path) -> "tuple[list[Result], list[Result]]":
+    """The results that a paper's page shows, and those that it folds behind them.
 
     A result at the paper's own size is shown where there is one; that of the budget asked for is then folded behind it.
     """
-    from heedful.papers.experiment import result_path, stored_results
-    from heedful.papers.reproduction import claims, paper, results_to_renew
+    from heedful.papers.experiment import stored_results
+    from heedful.papers.reproduction import paper
 
     own, full = (
         {each.experiment: each for each in stored_results(results, key, name, paper(key).experiments)}
         for name in (budget, budget if budget == "smoke" else "paper")
     )
     names = [experiment.name for experiment in paper(key).experiments]
-    stored = [full.get(name) or own[name] for name in names if name in full or name in own]
+    shown = [full.get(name) or own[name] for name in names if name in full or name in own]
     behind = [own[name] for name in names if name in own and name in full and own[name].budget != full[name].budget]
-    renew = set(results_to_renew(results))
-    earlier = [each.experiment for each in stored if result_path(results, key, each.budget, each.experiment) in renew]
-    ledger = [entry for entry in claims(budget, results) if entry.claim.paper == key]
-    return paper(key), stored, ledger, earlier, behind
+    return shown, behind
 
 
 def _write_paper_of(run: Path, out: Path, results: Path) -> Path:

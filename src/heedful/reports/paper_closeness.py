@@ -127,11 +127,11 @@ def how_close_sentence(cells: Sequence[ComparedCell]) -> str:
         f"Our 95 % interval covers {counts['covered']:,} of {judged:,} published numbers that we measured with an "
         f"interval ({100 * share:.0f} %)."
     )
-    rest = [
-        f"{counts[kind]:,} {words}"
-        for kind, words in (("no interval", "were measured without an interval"), ("not measured", "were not measured"))
-        if counts[kind]
-    ]
+    numbers = (
+        (counts["no interval"], "measured without an interval"),
+        (counts["not measured"], "not measured"),
+    )
+    rest = [f"{number:,} {'was' if number == 1 else 'were'} {words}" for number, words in numbers if number]
     return f"{sentence} Of the others, {' and '.join(rest)}." if rest else sentence
 
 
@@ -145,7 +145,7 @@ def close_tables(cells: Sequence[ComparedCell]) -> dict[str, list[ComparedCell]]
 
 def summary_rows(cells: Sequence[ComparedCell]) -> list[tuple[str, ...]]:
     """A row for each table: published cells, measured ones, covered ones, the median distance, and the budgets."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for title, own in close_tables(cells).items():
         counts, share = counted(own), share_covered(own)
         judged = counts["covered"] + counts["outside"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import DamagedError, DataError, DiskFullError, HeedfulError, RunError
-from heedful.storage.run_files import MAX_BYTES, open_regular, read_bounded
+from heedful.storage.run_files import MAX_BYTES, OWN_NAMES, files_below, listed, open_regular, read_bounded
 
 TEMPORARY = ".heedful.part"  # how the names of temporary files end; nothing else of that name is ever removed
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -182,9 +182,14 @@ def _bytes(count: int) -> str:
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove temporary files that killed processes left; call it only while holding the folder's lock."""
-    for path in folder.rglob(f".*{TEMPORARY}"):
-        if path.is_file() and not path.is_symlink():
+    """Remove temporary files that killed processes left; call it only while holding the folder's lock.
+
+    Only the run's own folders are gone through: others may hold another run, at work under its own lock.
+    """
+    own = [folder / name for name in sorted(OWN_NAMES) if (folder / name).is_dir() and not (folder / name).is_symlink()]
+    found = (*listed(folder, f".*{TEMPORARY}"), *(path for inner in own for path in files_below(inner)))
+    for path in found:
+        if path.name.startswith(".") and path.name.endswith(TEMPORARY) and not path.is_dir():
             path.unlink(missing_ok=True)
 
 

@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,7 @@ from heedful.errors import DamagedError, RunError
 
 MAX_BYTES = 1 << 28  # of a JSON file that is read into memory
 MAX_ENTRIES = 100_000  # of a folder that is listed
+MAX_BELOW = 1_000_000  # of a folder and all folders in it
 OWN_NAMES = frozenset(
     {
         "config.toml", "manifest.json", "result.json", "lock.json", "heartbeat.json", "metrics.jsonl", "done.json",
@@ -148,6 +150,42 @@ def entries_of(folder: Path, limit: int | None = None) -> "list[os.DirEntry[str]
     if len(found) > limit:
         raise RunError(f"{folder}: more than {limit:,} entries in one folder; choose one with fewer")
     return sorted(found, key=lambda entry: entry.name)
+
+
+def listed(folder: Path, pattern: str) -> list[Path]:
+    """The entries of a folder whose names match a pattern, sorted; bounded as `entries_of` is.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("2.parquet", "notes.txt"): (folder / name).touch()
+    >>> [path.name for path in listed(folder, "*.parquet")]
+    ['2.parquet']
+    """
+    return [folder / entry.name for entry in entries_of(folder) if fnmatchcase(entry.name, pattern)]
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Every regular file in a folder and the folders in it; no link is followed.
+
+    An error where there are more than `MAX_BELOW` entries in all, or more than `MAX_ENTRIES` in one of them.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "a").mkdir(); (folder / "a" / "b.txt").touch(); (folder / "link").symlink_to("a")
+    >>> [path.relative_to(folder).as_posix() for path in files_below(folder)]
+    ['a/b.txt']
+    """
+    waiting, count = [folder], 0
+    while waiting:
+        here = waiting.pop()
+        for entry in entries_of(here):
+            count += 1
+            if count > MAX_BELOW:
+                raise RunError(f"{folder}: more than {MAX_BELOW:,} files and folders below it; choose one with fewer")
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(here / entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                yield here / entry.name
 
 
 def _irregular(entry: "os.DirEntry[str]") -> Iterator[tuple[Path, str]]:

@@ -16,6 +16,7 @@ import tomli_w
 
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.storage.atomic_files import read_json, without_nan, write_json
+from heedful.storage.run_files import read_bounded
 
 if TYPE_CHECKING:
     import pandas
@@ -211,7 +212,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             raise ConfigError(f"{path}: not a file; settings are read from a TOML file")
         if path.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{path}: {path.stat().st_size:,} bytes are too many for settings; is it the right file?")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_bounded(path, MAX_BYTES, follow=True).decode("utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; check its name and folder") from None
     except (OSError, ValueError, RecursionError) as error:

@@ -21,6 +21,7 @@ from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.execution.pool import Event
+from heedful.storage.run_files import files_below, listed
 from heedful.storage.serialization import content, digest
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_specs, sample_indices
 from heedful.studies.study import prepare_data
@@ -165,7 +166,7 @@ def _costs(
     costs: dict[ModelKind, _Cost] = {}
     for spec in specs:
         folder, times = run.model(spec), seen[spec.name]
-        traces = list(folder.trace_folder().glob("*.parquet"))
+        traces = listed(folder.trace_folder(), "*.parquet")
         trace = sum(path.stat().st_size for path in traces) / len(traces) / share
         weights = _size(folder.root / "checkpoints")
         if spec.kind in ("logistic", "lexicon"):
@@ -189,4 +190,4 @@ def _planned(spec: ModelSpec, config: StudyConfig, costs: dict[ModelKind, _Cost]
 
 
 def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in files_below(folder))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from heedful.storage.atomic_files import (
     write_text,
 )
 from heedful.storage.manifest import MANIFEST, RESULT, Manifest, refuse_other, verified_result
-from heedful.storage.run_files import read_bounded, refuse_irregular
+from heedful.storage.run_files import listed, read_bounded, refuse_irregular
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
 from heedful.studies.result import StudyResult
@@ -87,8 +87,8 @@ class ModelDirectory:
 
     def checkpoint_steps(self) -> list[int]:
         """Steps with a checkpoint to resume from, complete or not."""
-        names = {path.parent.name for name in (STATE, TENSORS) for path in self.root.glob(f"checkpoints/*/{name}")}
-        return sorted(int(name) for name in names if name.isdecimal())
+        folders = [path for path in listed(self.root / "checkpoints", "*") if path.name.isdecimal()]
+        return sorted(int(path.name) for path in folders if any((path / name).exists() for name in (STATE, TENSORS)))
 
     def remove_checkpoint(self, step: int) -> None:
         """Remove the checkpoint of a step; the final weights stay."""
@@ -114,9 +114,10 @@ class ModelDirectory:
 
     def remove_unlisted_traces(self) -> None:
         """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
-        for path in self.root.glob("trace*/*.parquet"):
-            if self._name(path) not in self.written:
-                path.unlink()
+        for split in get_args(Recorded):
+            for path in listed(self.trace_folder(split), "*.parquet"):
+                if self._name(path) not in self.written:
+                    path.unlink()
 
     def is_done(self) -> bool:
         """Whether the model is trained and all its files are written."""
@@ -323,7 +324,7 @@ class RunDirectory:
 
     def trained_models(self) -> list[ModelDirectory]:
         """The models that are trained."""
-        return [self.model(path.parent.name) for path in sorted((self.root / "models").glob("*/done.json"))]
+        return [self.model(path.name) for path in listed(self.root / "models", "*") if (path / "done.json").exists()]
 
     def data_path(self, name: str) -> Path:
         """A file of the data that the models get."""
@@ -331,7 +332,7 @@ class RunDirectory:
 
     def finish_data(self, config: StudyConfig, digest_of_data: str) -> None:
         """Write the record of the data: the checksums of all its files."""
-        files = {path.name: sha256(path) for path in self.data.root.iterdir() if _is_data(path)}
+        files = {path.name: sha256(path) for path in listed(self.data.root, "*") if _is_data(path)}
         self.data.save({"config": digest(config), "data": digest_of_data}, files)
 
     def split(self, name: str) -> EncodedSplit:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from heedful.config import StudyConfig, flat
 from heedful.errors import ConfigError, MissingExtraError
 from heedful.execution.pool import Event, OnEvent
-from heedful.storage.run_files import member
+from heedful.storage.run_files import listed, member
 from heedful.storage.serialization import content, digest
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
@@ -158,7 +158,7 @@ class TensorBoard:
     def _writer(self, name: str) -> Any:
         if name not in self._writers:
             # Points of an earlier process are sent again from metrics.jsonl, so that none is there twice.
-            for path in member(self._folder.parent, f"{self._folder.name}/{name}").glob("events.out.tfevents.*"):
+            for path in listed(member(self._folder.parent, f"{self._folder.name}/{name}"), "events.out.tfevents.*"):
                 path.unlink()
             self._writers[name] = self._make(str(self._folder / name))
         return self._writers[name]

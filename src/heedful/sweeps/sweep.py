@@ -34,7 +34,7 @@ from heedful.storage.atomic_files import valid_path, write_text
 from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import MANIFEST, RESULT, RunClock, refuse_other
 from heedful.storage.run_files import read_bounded
-from heedful.storage.serialization import digest, to_toml
+from heedful.storage.serialization import MAX_BYTES, digest, to_toml
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import ModelSpec, RunDirectory, repair_run
 from heedful.studies.study import run_study
@@ -140,7 +140,7 @@ def start_sweep(
     """Read the grid and run the sweep; see `heedful.sweep`."""
     as_mapping = isinstance(grid, Mapping)
     parsed = grid_of(grid) if as_mapping else read_grid(grid)
-    text = grid_toml(grid) if as_mapping else Path(grid).read_text(encoding="utf-8")
+    text = grid_toml(grid) if as_mapping else read_bounded(Path(grid), MAX_BYTES, follow=True).decode("utf-8")
     on_cpus = settings.on == "ray" and settings.device == "auto" and not settings.gpus
     with show_sweep([axis.name for axis in parsed.axes], enabled=progress) as on_event:
         return run_sweep(

@@ -23,6 +23,7 @@ from heedful.data.ragged import Ragged
 from heedful.errors import DamagedError, RunError
 from heedful.storage.atomic_files import verify_checksum, write_atomically
 from heedful.storage.parquet_pages import number_bytes
+from heedful.storage.run_files import listed
 
 QUANTITIES = ("alpha", "beta_logit", "delta")
 WRONG = "beta_wrong_logit"  # the wrong-label control, where it cannot be computed from `beta_logit`
@@ -82,7 +83,7 @@ class Trace:
 
     def __init__(self, folder: Path, checksums: Mapping[str, str] | None = None) -> None:
         self.folder, self._checksums = folder, dict(checksums or {})
-        names = map(Path, checksums) if checksums else folder.glob("*.parquet")
+        names = map(Path, checksums) if checksums else listed(folder, "*.parquet")
         self.steps: tuple[int, ...] = tuple(sorted(int(p.stem) for p in names if p.stem.isdecimal()))
         if not self.steps:
             raise RunError(f"{folder}: no recorded steps yet; wait for the run to record one")

@@ -29,6 +29,7 @@ from heedful.data.files.text_files import (
 )
 from heedful.errors import DataError
 from heedful.storage.atomic_files import reason
+from heedful.storage.run_files import listed
 
 PARTS = ("train", "val", "test")
 MOVIES = ("NEG", "POS")
@@ -112,7 +113,7 @@ def _annotations(folder: Path, part: str) -> Path:
 def _documents(folder: Path) -> Mapping[str, str]:
     if (folder / "docs").is_dir():
         documents, total = {}, 0
-        for path in sorted((folder / "docs").iterdir()):
+        for path in listed(folder / "docs", "*"):
             if path.is_file():
                 documents[path.name] = read_text(path)
                 total += len(documents[path.name])

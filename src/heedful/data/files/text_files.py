@@ -158,7 +158,9 @@ def refuse_bomb(path: Path, size: int, unpacked: int) -> None:
     Traceback (most recent call last):
     heedful.errors.DataError: a.gz: 1,000 bytes unpack to more than 33,554,431, as no text does; unpack it yourself ...
     """
-    if (is_packed(path) or path.suffix.lower() == ".parquet") and unpacked > max(BOMB_BYTES, BOMB_RATIO * size):
+    if (is_packed(path) or path.suffix.lower() in (".parquet", ".npz")) and unpacked > max(
+        BOMB_BYTES, BOMB_RATIO * size
+    ):
         raise DataError(
             f"{path}: {size:,} bytes unpack to more than {unpacked - 1:,}, as no text does; "
             "unpack it yourself if it is what it should be"
