@@ -72,7 +72,7 @@ def judge(
     """
     evidence = _Evidence(scores, contrasts, headline, layers, random_agreement, settings or AuditSettings())
     agrees = _agrees(evidence)
-    asked = (
+    asked: tuple[AuditQuestion, ...] = (
         _moves(evidence), agrees, _trained(evidence), _needs(evidence), _another(evidence), _layers(evidence, agrees)
     )  # fmt: skip
     if given:

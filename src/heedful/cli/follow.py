@@ -73,5 +73,6 @@ def follow(
     from heedful.reports.terminal import print_followed
 
     folder = out or api.RUNS / f"follow-{api.run_name(checkpoints[0])}"
-    result = api.follow(checkpoints, data, out=folder, **settings)
+    options: dict[str, Any] = {**settings}  # read by their callbacks
+    result = api.follow(checkpoints, data, out=folder, **options)
     print_result(result, print_followed, folder / "report.html", as_json=as_json)
