@@ -1,7 +1,6 @@
 """docs/calibration.md from results/calibration.json: `python -m calibration.page`."""
 
 import importlib
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 from heedful.storage.atomic_files import write_text
 
 ROOT = Path(__file__).resolve().parents[1]
-HALVES = tuple(half for half in ("studies", "audits") if importlib.util.find_spec(f"calibration.{half}"))
+HALVES = ("studies", "audits")
+ROWS = {"studies": "calibration.study_rows", "audits": "calibration.audits"}  # modules with a function `rows`
 
 
 def page(measured: dict[str, Any]) -> str:
@@ -25,7 +25,7 @@ def page(measured: dict[str, Any]) -> str:
         if half in measured:
             values = measured[half]
             host = values["machine"]
-            lines += [importlib.import_module(f"calibration.{half}").rows(values).rstrip(), ""]
+            lines += [importlib.import_module(ROWS[half]).rows(values).rstrip(), ""]
             minutes, cpu = values.get("seconds", 0) / 60, values.get("cpu_seconds", 0) / 60
             took = f"Its steps took {minutes:.0f} minutes by the clock, summed over processes; " if minutes else ""
             took = f"Its steps took {cpu:.0f} minutes of CPU time, summed over processes; " if cpu else took

@@ -2,8 +2,8 @@
 
     python -m calibration.run [--only studies] [--short] [--work FOLDER] [--jobs 2]
 
-A half of it is a module beside this one, `studies` or `audits`: its `measure(work, jobs)` returns plain values, and its
-`rows(values)` the Markdown lines that show them. Writes results/calibration.json and, from it, docs/calibration.md; a
+A half of it is a module beside this one, `studies` or `audits`: its `measure(work, jobs)` returns plain values. `page`
+shows them. Writes results/calibration.json and, from it, docs/calibration.md; a
 short run only prints. An interrupted run continues where it was: finished steps are kept in the work folder.
 """
 

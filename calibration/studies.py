@@ -1,11 +1,14 @@
 """Error rates of studies: verdicts on corpora of known truth, coverage of intervals, and noise through the analysis.
 
-Three measurements, each made of steps that are cached, so that an interrupted calibration continues:
+Four measurements, each made of steps that are cached, so that an interrupted calibration continues:
 
 1. Every corpus of `corpora.KNOWN` is studied several times, with other data and other seeds each time.
 2. Many seeds are trained on one corpus with many validation texts. Their mean on all texts is the population value.
    Groups of five seeds, each with its own sample of texts, should cover it in 95 % of cases.
 3. Attention and probes that have nothing to do with each other go through the analysis of a study thousands of times.
+4. Attention is trained on frozen words of many seeds: where does it form? It explains answers to the last question.
+
+`study_rows` shows them on the page.
 """
 
 import os
@@ -18,14 +21,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from calibration.corpora import KNOWN, PAIRS, PAIRS_VALIDATION, QUESTIONS, TRAIN, VALIDATION, polar_words
 from heedful.api import study_config
 from heedful.config import StudyConfig
 from heedful.data.ragged import Ragged
 from heedful.execution.pool import Job, OnEvent, run_jobs
-from heedful.html import symbol
+from heedful.metrics.agreement import first_maximum
 from heedful.metrics.statistics import Estimate
 from heedful.storage.serialization import digest
 from heedful.storage.step_cache import StepCache
@@ -37,11 +39,15 @@ from heedful.studies.study import open_study, run_study
 from heedful.studies.training import train_all, train_model
 from heedful.studies.verdict import answer_from
 
-SETS, SEEDS = 3, 5  # studies of each corpus, and seeds of each study
+RULE_SETS = (0, 1, 2)  # data and seeds that were seen while the rules of the verdict were made
+HELD_OUT_SETS = tuple(range(100, 108))  # data and seeds that no rule was made with
+SEEDS = 5  # of each study
 COVERAGE_SEEDS, COVERAGE_TEXTS, GROUP_TEXTS = 40, 1600, 200
 RESAMPLED, CHUNK = 100, 20  # groups drawn at random, and how many one job measures
 REPETITIONS, NOISE_CHUNK = 1000, 125
 NOISE_TEXTS, NOISE_STEPS = 60, 10
+FROZEN_SEEDS = 20
+KEYWORDS = {"one-keyword": ("key",), "two-keywords": ("plus", "minus")}
 MEASURED = (("A(alpha,beta)", "own"), ("A(alpha,beta)", "cross"), ("A(alpha,beta_uf)", "cross"))
 NOISES = ("unrelated", "strength")
 
@@ -68,9 +74,9 @@ def settings(name: str, seeds: Sequence[int]) -> StudyConfig:
 def measure(
     work: Path, jobs: int, *, short: bool = False, on_event: OnEvent = lambda event: None, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """All three measurements, or a short version of them; finished steps in `work` are kept.
+    """All measurements, or a short version of them; finished steps in `work` are kept.
 
-    names: only these corpora, and neither coverage nor noise.
+    names: only the studies of these corpora.
     """
     steps, seconds = StepCache(work / "steps"), 0.0
 
@@ -88,20 +94,21 @@ def measure(
         seconds += sum(answer.pop("seconds") for answer in answers)
         return answers
 
-    sets, chosen = (1 if short else SETS), names or tuple(KNOWN)
+    sets = RULE_SETS[:1] if short else (*RULE_SETS, *HELD_OUT_SETS)
     studies = run(
         [
             Job(f"{name}-{k}", "calibration.studies:study_job", {"name": name, "data": k, "work": str(work)})
-            for k in range(sets)
-            for name in chosen
+            for k in sets
+            for name in names or tuple(KNOWN)
         ]
     )
     report: dict[str, Any] = {
-        "sizes": _sizes(sets),
+        "sizes": measured_sizes(),
         "studies": studies,
     }
     if not names:
         report["noise"] = run(_noise_jobs(NOISE_CHUNK // 5 if short else REPETITIONS))
+        report["frozen"] = run(_frozen_jobs(work, 4 if short else FROZEN_SEEDS))
         report["coverage"] = _coverage(work, jobs, run, on_event, short=short)
         seconds += report["coverage"].pop("seconds")
     return {**report, "cpu_seconds": round(seconds)}
@@ -159,27 +166,6 @@ def summary(result: StudyResult) -> dict[str, Any]:
         "bleu": gate.bleu,
         "answers": {name: each.answer for name, each in zip(QUESTIONS, result.verdict.questions, strict=True)},
     }
-
-
-def judged(study: dict[str, Any]) -> dict[str, int]:
-    """How many answers of a study are right, open and wrong, and whether it praises what is not there.
-
-    >>> judged({"corpus": "shuffled-six", "passed": True, "answers": {}})
-    {'right': 0, 'open': 0, 'wrong': 1, 'praise': 1}
-    """
-    known, passed, answers = KNOWN[study["corpus"]], study["passed"], study["answers"]
-    counts = {"right": 0, "open": 0, "wrong": 0, "praise": 0}
-    if known.learnable is not None:
-        counts["right" if passed == known.learnable else "wrong"] += 1
-        counts["praise"] |= int(passed and not known.learnable)
-    for question, must in known.must.items():
-        answer = answers.get(question, "not asked")
-        if must == "no praise":
-            counts["right" if answer != "yes" else "wrong"] += 1
-        else:
-            counts["right" if answer == must else "wrong" if answer in ("yes", "no") else "open"] += 1
-        counts["praise"] |= int(answer == "yes" and must in ("no", "no praise"))
-    return counts
 
 
 class SampledRecordings(Recordings):
@@ -270,18 +256,6 @@ def _both(value: Estimate, excess: Estimate) -> dict[str, list[float]]:
     return {key: [each.value, each.low, each.high] for key, each in (("value", value), ("excess", excess))}
 
 
-def covered(coverage: dict[str, Any], which: str, key: str, quantity: str) -> tuple[int, int]:
-    """How many intervals of the groups contain the population value, of how many.
-
-    >>> group = {"A(alpha,beta) own": {"value": [0.5, 0.4, 0.6]}}
-    >>> covered({"population": group, "disjoint": [group, group]}, "disjoint", "A(alpha,beta) own", "value")
-    (2, 2)
-    """
-    population = coverage["population"][key][quantity][0]
-    intervals = [group[key][quantity][1:] for group in coverage[which]]
-    return sum(low <= population <= high for low, high in intervals), len(intervals)
-
-
 class NoiseRecordings(Recordings):
     """Random attention and random probes of `SEEDS` seeds at `NOISE_STEPS` steps, on texts of unequal length.
 
@@ -341,10 +315,35 @@ def _noise(*, kind: str, seed: int, repetitions: int, report: OnEvent) -> dict[s
 noise_job = cached(_noise)
 
 
-def _sizes(sets: int) -> dict[str, Any]:
+def _frozen_jobs(work: Path, seeds: int) -> list[Job]:
+    return [
+        Job(f"frozen-{name}", "calibration.studies:frozen_job", {"name": name, "seeds": seeds, "work": str(work)})
+        for name in KEYWORDS
+    ]
+
+
+def _frozen(*, name: str, seeds: int, work: str, report: OnEvent) -> dict[str, Any]:
+    """Models whose attention alone is trained: in how many texts with a keyword the highest weight lies on it."""
+    config, folder = settings(name, range(seeds)), Path(work) / f"frozen-{name}-{seeds}"
+    specs = [spec for spec in model_specs(config) if spec.kind == "attention-only"]
+    with open_study(config, folder, corpus=KNOWN[name].make(0), device="cpu", on_progress=report) as study:
+        _train_here(study.run, specs, on_progress=report)
+        run = study.run
+    texts, words = run.split("validation").ids, run.vocabulary().words
+    planted = np.isin(texts.values, [words.index(word) for word in KEYWORDS[name]])
+    having = np.bincount(texts.row_of[planted], minlength=len(texts)) > 0
+    traces = [run.model(spec).trace() for spec in specs]
+    tops = [first_maximum(trace.quantity("alpha", trace.steps[-1])) for trace in traces]
+    return {"corpus": name, "shares": [float(planted[top][having].mean()) for top in tops]}
+
+
+frozen_job = cached(_frozen)
+
+
+def measured_sizes() -> dict[str, Any]:
+    """The sizes of the studies, for the page."""
     texts, pairs = settings("one-keyword", range(SEEDS)), settings("translation", range(SEEDS))
     return {
-        "sets": sets,
         "seeds": SEEDS,
         "train": TRAIN,
         "validation": VALIDATION,
@@ -359,137 +358,3 @@ def _sizes(sets: int) -> dict[str, Any]:
         "noise_texts": NOISE_TEXTS,
         "noise_steps": NOISE_STEPS,
     }
-
-
-def rows(values: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    sizes, studies = values["sizes"], values["studies"]
-    lines = [
-        "## Studies",
-        "",
-        f"Each corpus is studied {sizes['sets']} times, each time with other texts and {sizes['seeds']} other seeds. "
-        f"Texts: {sizes['train']:,} for training, {sizes['validation']:,} for validation; a BiLSTM of "
-        f"{sizes['hidden']} per direction with embeddings of {sizes['embedding']}, {sizes['steps']} steps. Pairs: "
-        f"{sizes['pairs']:,} and {sizes['pairs_validation']:,}; width {sizes['pairs_hidden']}, "
-        f"{sizes['pairs_steps']} steps. What each corpus must be answered, and why, is in `calibration/corpora.py`. "
-        "The translations are generated: their lexicon is known, and small models learn it in these few steps, while "
-        "those of a real corpus such as `toy-de-en` stay behind the gate.",
-        "",
-        "| corpus | truth | model learned | accuracy, baseline | right | open | wrong | false praise |",
-        "|---|---|---|--:|--:|--:|--:|--:|",
-    ]
-    total = dict.fromkeys(("right", "open", "wrong", "praise"), 0)
-    possible = 0
-    for name, known in KNOWN.items():
-        own = [study for study in studies if study["corpus"] == name]
-        if not own:
-            continue
-        counts = [judged(study) for study in own]
-        sums = {key: sum(count[key] for count in counts) for key in total}
-        total = {key: total[key] + sums[key] for key in total}
-        possible += len(own) if _can_praise(name) else 0
-        must = {True: "must", False: "must not", None: "may"}[known.learnable]
-        accuracy, baseline = (100 * float(np.mean([study[key] for study in own])) for key in ("accuracy", "baseline"))
-        lines.append(
-            f"| {name} | {known.truth} | {must}; {sum(study['passed'] for study in own)} of {len(own)} "
-            f"| {accuracy:.1f} %, {baseline:.1f} % | {sums['right']} | {sums['open']} | {sums['wrong']} "
-            f"| {sums['praise'] if _can_praise(name) else '–'} |"
-        )
-    answers = total["right"] + total["open"] + total["wrong"]
-    lines += [
-        "",
-        "*Right, open, wrong* count the gate and every question whose answer follows from how the corpus is made. "
-        "*Open* is *unclear*, or *not asked* behind a closed gate. *False praise* counts studies that say *yes* where "
-        "the truth is no, or pass the gate on noise.",
-        "",
-        f"- right: {share(total['right'], answers)}",
-        f"- wrong: {share(total['wrong'], answers)}",
-        f"- false praise: {share(total['praise'], possible)} studies",
-        "",
-        *_answer_table(studies),
-    ]
-    if "coverage" in values:
-        lines += _coverage_rows(values["coverage"], sizes)
-    if "noise" in values:
-        lines += _noise_rows(values["noise"], sizes)
-    return "\n".join(lines)
-
-
-def _can_praise(name: str) -> bool:
-    known = KNOWN[name]
-    return known.learnable is False or any(must != "yes" for must in known.must.values())
-
-
-def _answer_table(studies: list[dict[str, Any]]) -> list[str]:
-    """How often each question was answered how, by corpus: yes, unclear, no; a star marks what must come."""
-    lines = [
-        "Answers, as *yes / unclear / no* over the studies of a corpus (a dash: not asked); bold where one must come:",
-        "",
-        f"| corpus | {' | '.join(QUESTIONS)} |",
-        f"|---|{'--:|' * len(QUESTIONS)}",
-    ]
-    for name, known in KNOWN.items():
-        own = [study["answers"] for study in studies if study["corpus"] == name]
-        cells = []
-        for question in QUESTIONS:
-            counts = [sum(answers[question] == answer for answers in own) for answer in ("yes", "unclear", "no")]
-            cell = " / ".join(map(str, counts)) if any(counts) else "–"
-            cells.append(f"**{cell}**" if question in known.must and any(counts) else cell)
-        if own:
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _coverage_rows(coverage: dict[str, Any], sizes: dict[str, Any]) -> list[str]:
-    lines = [
-        "### Coverage of the 95 % interval",
-        "",
-        f"{coverage['seeds']} seeds of one corpus, whose words go with labels in three of four cases, on "
-        f"{coverage['texts']:,} validation texts: their mean is the population value. A group has {sizes['seeds']} "
-        f"seeds and {sizes['group_texts']} texts. Disjoint groups share neither; resampled groups are drawn at random "
-        "and overlap, so their shares are less certain than their number suggests.",
-        "",
-        "| agreement | population | disjoint groups | resampled groups |",
-        "|---|--:|--:|--:|",
-    ]
-    for name, convention in MEASURED:
-        for quantity in ("value", "excess"):
-            key = f"{name} {convention}"
-            of = coverage["population"][key][quantity][0]
-            cells = [covered(coverage, which, key, quantity) for which in ("disjoint", "resampled")]
-            shown = [f"{k} of {n} ({100 * k / n:.0f} %)" for k, n in cells]
-            label = "A" if quantity == "value" else "excess"
-            lines.append(f"| {symbol(name)}, {convention}, {label} | {100 * of:.1f} % | {' | '.join(shown)} |")
-    return [*lines, ""]
-
-
-def _noise_rows(noise: list[dict[str, Any]], sizes: dict[str, Any]) -> list[str]:
-    lines = [
-        "### Noise through the analysis",
-        "",
-        f"Random attention and random probes of {sizes['seeds']} seeds at {sizes['noise_steps']} steps on "
-        f"{sizes['noise_texts']} texts: how often the answer is *yes*. *Unrelated*: they have nothing to do with each "
-        "other. *Strength*: attention follows the size of the probe's logit, and the label it speaks for is random.",
-        "",
-        "| noise | own | cross | both |",
-        "|---|--:|--:|--:|",
-    ]
-    for kind in NOISES:
-        parts = [part for part in noise if part["kind"] == kind]
-        repetitions = sum(part["repetitions"] for part in parts)
-        cells = [share(sum(part["yes"][name] for part in parts), repetitions) for name in ("own", "cross", "both")]
-        lines.append(f"| {kind} | {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def share(count: int, total: int) -> str:
-    """A share with its exact 95 % interval (Clopper and Pearson 1934).
-
-    >>> share(0, 30)
-    '0 of 30 (0.0 %, at most 11.6 %)'
-    """
-    if total == 0:
-        return "0 of 0"
-    ends = stats.binomtest(count, total).proportion_ci(0.95, method="exact")
-    interval = f"at most {100 * ends.high:.1f} %" if count == 0 else f"{100 * ends.low:.1f} to {100 * ends.high:.1f} %"
-    return f"{count:,} of {total:,} ({100 * count / total:.1f} %, {interval})"

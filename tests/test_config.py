@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful import api
 from heedful.config import LATER, ModelConfig, ProxyConfig, StudyConfig, TrainConfig, study_preset, with_overrides
 from heedful.errors import ConfigError
 from heedful.storage.serialization import digest, from_mapping, from_toml, to_toml
@@ -88,3 +89,20 @@ def test_a_setting_added_later_does_not_make_what_was_measured_stale():
     assert digest(After()) == digest(Before())
     assert digest(After(warmup=1)) != digest(Before())
     assert digest(After(steps=4)) != digest(After())
+
+
+def test_a_study_of_a_transformer():
+    """The preset's model in another architecture; other settings stay, and can still be changed."""
+    texts, pairs = (api.study_config(data, model="transformer", budget="smoke") for data in ("polarity", "toy-de-en"))
+    assert (texts.model.encoder, texts.model.layers, texts.model.heads) == ("transformer", 2, 4)
+    assert (pairs.translator.cell, pairs.translator.hidden) == ("transformer", 24)
+    assert texts.train.learning_rate == api.study_config("polarity", budget="smoke").train.learning_rate / 2
+    assert api.study_config("polarity", model="transformer", learning_rate=0.1).train.learning_rate == 0.1
+    assert api.study_config("polarity", model={"hidden": 7}).model.hidden == 7
+    assert digest(api.study_config("polarity", model="lstm")) == digest(api.study_config("polarity"))
+    with pytest.raises(ConfigError, match="model is 'rnn'; it must be lstm or transformer"):
+        api.study_config("polarity", model="rnn")
+    with pytest.raises(ConfigError, match="guide is 'ibm'; it must be left out of a study of texts"):
+        api.study_config("polarity", guide="ibm")
+    with pytest.raises(ConfigError, match="guide_steps is 3; it must be 1 or more, and with a guide"):
+        api.study_config("toy-de-en", guide_steps=3)

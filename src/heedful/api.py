@@ -16,6 +16,7 @@ from heedful.config import (
     chosen_measures,
     first_seeds,
     study_preset,
+    with_architecture,
     with_overrides,
 )
 from heedful.data.corpus import Corpus
@@ -138,9 +139,12 @@ def study_config(
     task: str | None = None,
     steps: int | None = None,
     learning_rate: float | None = None,
+    model: Any = None,
     **settings: Any,
 ) -> StudyConfig:
     """The preset of a budget with some settings changed; a mapping changes only the keys it has.
+
+    model: `lstm` or `transformer`, or settings of the classifier.
 
     >>> study_config("sst", seeds=3).seeds, study_config("sst", train={"steps": 60}).train.evaluate_at
     ((0, 1, 2), (0, 10, 50, 60))
@@ -148,6 +152,10 @@ def study_config(
     True
     """
     config = study_preset(data, budget, task or task_of(data, settings.get("target")))
+    if isinstance(model, str):
+        config = with_architecture(config, model)
+    else:
+        settings["model"] = model
     train = settings.pop("train", None) or {}
     if is_dataclass(train):
         config, train = with_overrides(config, train=train), {}

@@ -57,9 +57,13 @@ class ModelConfig:
     embedding_range: float | None = field(default=None, metadata=LATER)
     # Coefficient of ∣VᵀW∣ in the loss (sunlu2020), with scorer `dot`.
     orthogonality: float = field(default=0.0, metadata=LATER)
+    # Of the encoder `transformer`: heads of its self-attention, and whether it has sinusoidal positions.
+    heads: int = field(default=1, metadata=LATER)
+    positions: bool = field(default=True, metadata=LATER)
 
     def __post_init__(self) -> None:
         _require_sizes(self, "model", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, scorer_hidden=MAX_WIDTH)
+        _require_heads(self, "model", self.encoder == "transformer")
         _require(0 <= self.dropout < 1, "model.dropout", self.dropout, "at least 0 and below 1")
         _require(0 < self.scale < math.inf, "model.scale", self.scale, "above 0 and finite")
         for name in ("projection_parameter", "embedding_range", "orthogonality"):
@@ -94,17 +98,24 @@ class TranslatorConfig:
     output: Literal["relu", "tanh", "linear"] = "relu"
     dropout: float = 0.5
     embedding_scale: float = 1.0  # standard deviation of the embedding at initialisation
-    cell: Literal["lstm", "gru"] = field(default="lstm", metadata=LATER)
+    # transformer: self-attention in place of recurrence, and cross-attention by scaled dot products (`attention` and
+    # `output` say nothing then); positions: whether it has sinusoidal ones.
+    cell: Literal["lstm", "gru", "transformer"] = field(default="lstm", metadata=LATER)
     shared_embedding: bool = field(default=True, metadata=LATER)  # one for source and target
+    positions: bool = field(default=True, metadata=LATER)
 
     def __post_init__(self) -> None:
         _require_sizes(self, "translator", embedding=MAX_WIDTH, hidden=MAX_WIDTH, layers=MAX_DEPTH, heads=MAX_DEPTH)
         _require(0 <= self.dropout < 1, "translator.dropout", self.dropout, "at least 0 and below 1")
         scale = self.embedding_scale
         _require(0 < scale < math.inf, "translator.embedding_scale", scale, "above 0 and finite")
+        _require_heads(self, "translator", self.cell == "transformer")
         one_layer = self.layers == 1 and not self.bidirectional
         _require(
-            self.cell == "lstm" or one_layer, "translator.cell", self.cell, "'lstm' unless layers = 1, one direction"
+            self.cell != "gru" or one_layer,
+            "translator.cell",
+            self.cell,
+            "'lstm' or 'transformer' unless layers = 1, one direction",
         )
         same_width = self.attention == "affine" or not self.bidirectional
         _require(
@@ -218,6 +229,11 @@ class StudyConfig:
     # One uniform, one frozen and one proxy model for all seeds, with a seed of their own (snell2021's released code);
     # else one for each seed.
     shared_twins: bool = field(default=False, metadata=LATER)
+    # Help for the standard models' attention at first. uniform_steps: it is held uniform for so many steps. guide: it
+    # is drawn towards α^IBM, less and less, in `guide_steps` steps (a quarter of all by default); translation only.
+    uniform_steps: int = field(default=0, metadata=LATER)
+    guide: Literal["ibm"] | None = field(default=None, metadata=LATER)
+    guide_steps: int | None = field(default=None, metadata=LATER)
     model: ModelConfig = field(default_factory=ModelConfig)
     translator: TranslatorConfig = field(default_factory=TranslatorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
@@ -236,6 +252,15 @@ class StudyConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "1 or more")
         _require(self.train_sample >= 0, "train_sample", self.train_sample, "0 or more")
+        _require(self.uniform_steps >= 0, "uniform_steps", self.uniform_steps, "0 or more")
+        _require(self.guide is None or self.task == "translation", "guide", self.guide, "left out of a study of texts")
+        steps = self.guide_steps
+        _require(
+            steps is None or (self.guide is not None and steps >= 1),
+            "guide_steps",
+            steps,
+            "1 or more, and with a guide",
+        )
         for name in ("known_words", "embeddings"):
             value = getattr(self, name)
             alone = value is None or self.task == "classification"
@@ -329,7 +354,7 @@ class AuditSettings:
     integrated_steps: int = 50
     adversary_steps: int = 100
     random_orders: int = 5
-    random_models: int = 5
+    random_models: int = 10
     chunk: int = 32
     resamples: int = RESAMPLES
     examples: int = 50
@@ -375,6 +400,31 @@ def study_preset(data: str, budget: str = "quick", task: str = "classification")
     copying = data.partition(":")[0] in COPYING_TASKS
     preset = _PRESETS["copying" if copying else task][budget]
     return StudyConfig(data, task=task, budget=budget, source_bos=not copying, **preset)
+
+
+ARCHITECTURES = ("lstm", "transformer")
+
+
+def with_architecture(config: StudyConfig, name: str) -> StudyConfig:
+    """The same study of another kind of model: `lstm`, the preset, or `transformer`.
+
+    A Transformer has two layers of four heads, half the learning rate and no larger widths than the preset.
+
+    >>> with_architecture(StudyConfig("sst"), "transformer").model.encoder
+    'transformer'
+    """
+    if name not in ARCHITECTURES:
+        raise ConfigError(f"model is {short(repr(name))}; it must be {' or '.join(ARCHITECTURES)}")
+    if name == "lstm":
+        return config
+    train = replace(config.train, learning_rate=config.train.learning_rate / 2)
+    layers: dict[str, Any] = {"layers": 2, "heads": 4}
+    if config.task == "translation":
+        width = min(config.translator.hidden, 256)
+        model = replace(config.translator, cell="transformer", hidden=width, dropout=0.1, bidirectional=False, **layers)
+        return replace(config, train=train, translator=model)
+    width = min(config.model.hidden, 128)
+    return replace(config, train=train, model=replace(config.model, encoder="transformer", hidden=width, **layers))
 
 
 def first_seeds(count: int) -> tuple[int, ...]:
@@ -431,6 +481,13 @@ def _require_sizes(config: Any, table: str, **limits: int) -> None:
     for name, limit in limits.items():
         value = getattr(config, name)
         _require(1 <= value <= limit, f"{table}.{name}", value, f"1 or more, and at most {limit:,}")
+
+
+def _require_heads(config: Any, table: str, splits: bool) -> None:
+    """Heads of a Transformer share its width; others have any number."""
+    _require_sizes(config, table, heads=MAX_DEPTH)
+    fits = config.hidden % config.heads == 0
+    _require(fits or not splits, f"{table}.heads", config.heads, f"a divisor of the width {config.hidden}")
 
 
 def _nested_changes(config: Any, changes: Mapping[str, Any], where: str) -> Any:

@@ -20,6 +20,17 @@ _SYMBOLS = {
     "beta_log": "β^log",
     "delta": "Δ",
 }
+_CONCEPTS = {
+    "alpha": "attention",
+    "alpha_hat": "another seed’s attention",
+    "alpha_fr": "attention on frozen words",
+    "alpha_ibm": "word counts",
+    "beta": "word knowledge",
+    "beta_uf": "word knowledge without attention",
+    "beta_px": "word counts",
+    "beta_log": "logistic regression",
+    "delta": "influence on the prediction",
+}
 _MARKS = ("M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z", "M0-5.5L5.5 0L0 5.5L-5.5 0z", "M-4-4h8v8h-8z")
 _WIDTH, _LEFT, _TOP, _GAP = 720, 98, 40, 15
 _STYLE = """
@@ -54,6 +65,17 @@ def symbol(name: str) -> str:
     if name.startswith("A(") and name.endswith(")"):
         return f"A({', '.join(symbol(part) for part in name[2:-1].split(','))})"
     return _SYMBOLS.get(name, name)
+
+
+def concept(name: str) -> str:
+    """A quantity or an agreement in plain words.
+
+    >>> concept("A(alpha,beta)"), concept("delta")
+    ('attention ↔ word knowledge', 'influence on the prediction')
+    """
+    if name.startswith("A(") and name.endswith(")"):
+        return " ↔ ".join(concept(part) for part in name[2:-1].split(","))
+    return _CONCEPTS.get(name, name)
 
 
 def in_letters(text: str) -> str:

@@ -25,17 +25,20 @@ def test_sparsemax_that_decides_is_seen_to(tmp_path):
 
 def test_the_page_counts_what_was_measured():
     made = {"answers": ["yes"] * 6, "values": [0.1] * 6, "excess": 0.2, "grade": "show", "sentence": ""}
-    known = made | {"right": ["yes"] * 5 + ["no"], "right grade": "show"}
+    made["without position rule"] = ["no"] * 6
+    known = made | {"right": ["yes"] * 5 + ["no"], "right grade": ["show"]}
     power = {unit: made for unit in audits.units() if unit[0] == "power"}
     measured = {
         "texts": audits.TEXTS,
         "zoo": audits._right({("zoo", "one", 60, seed): known for seed in range(3)}),
         "untrained": audits._false({("untrained", "BERT", 60, 0): made}),
+        "position": audits._position({("untrained", "BERT", 60, seed): made for seed in range(3)}),
         "power": audits._power(power),
     }
     text = audits.rows(measured)
     assert f"| {QUESTIONS[0]} | 3 of 3 | 29.2%–100.0% | 0 | 3 |" in text
     assert f"| {QUESTIONS[5]} | 0 of 3 | 0.0%–70.8% | 0 | 3 |" in text
     assert "| any grade but *do not show* | 1 of 1 |" in text
+    assert "| untrained networks | 3 | 3 / 0 / 0 | 0 / 3 / 0 |" in text
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 |") == sum(map(len, audits.POWER.values()))
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 | 10 / 0 |") == len(audits.POWER["agrees"])

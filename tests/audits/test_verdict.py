@@ -31,11 +31,11 @@ def evidence(
         Score("agreement", "layer 2", DELETION, around(0.5)),
         Score("shuffled agreement", "layer 2", DELETION, around(0.5 - excess)),
         Score("excess agreement", "layer 2", DELETION, around(excess)),
-        Score("random tau", "layer 2", DELETION, Estimate(0.1, 0.0, 0.2, 5)),
+        Score("random concordance", "layer 2", DELETION, Estimate(0.1, 0.0, 0.2, 5)),
         Score("adversary", "layer 2", "", around(jsd)),
     )
     contrasts = (
-        Contrast(f"tau with {DELETION}", "this model", RANDOM_MODELS, around(trained), p, p),
+        Contrast(f"concordance with {DELETION}", "this model", RANDOM_MODELS, around(trained), p, p),
         Contrast("comprehensiveness", "layer 2", RANDOM, around(needs), p, p),
         Contrast("comprehensiveness", "layer 2", "gradient", around(-needs), p, p),
     )
@@ -221,11 +221,16 @@ LEFT_OUT = {
 @pytest.mark.parametrize(("measure", "number"), LEFT_OUT.items())
 def test_a_grade_needs_the_questions_it_rests_on(measure, number):
     chosen = AuditSettings(measures=tuple(name for name in DEFAULT.measures if name != measure))
-    quantities = {"changes": "tvd", "random": "random tau", "erasure": "comprehensiveness", "adversary": "adversary"}
+    quantities = {
+        "changes": "tvd",
+        "random": "random concordance",
+        "erasure": "comprehensiveness",
+        "adversary": "adversary",
+    }
     scores, contrasts = evidence()
     scores = tuple(s for s in scores if s.quantity != quantities[measure])
     contrasts = tuple(
-        c for c in contrasts if c.quantity != quantities[measure] and not (number == 2 and "tau" in c.quantity)
+        c for c in contrasts if c.quantity != quantities[measure] and not (number == 2 and "concordance" in c.quantity)
     )
     found = verdict(scores, contrasts, settings=chosen)
     assert found.grade is None
@@ -246,7 +251,7 @@ def test_an_answer_that_decides_alone_grades_without_the_others():
 
 def test_no_search_and_no_random_models_are_questions_left_out():
     scores, contrasts = evidence()
-    for name, gone in (("adversary_steps", "adversary"), ("random_models", f"tau with {DELETION}")):
+    for name, gone in (("adversary_steps", "adversary"), ("random_models", f"concordance with {DELETION}")):
         found = verdict(
             tuple(s for s in scores if s.quantity != gone),
             tuple(c for c in contrasts if c.quantity != gone),

@@ -11,7 +11,7 @@ from tests.audits.zoo import EXHIBITS, SETTINGS, passages
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
 def test_a_model_with_a_known_answer_gets_it(tmp_path, exhibit):
     settings = replace(SETTINGS, headline=exhibit.headline)
-    result = run_audit(exhibit.make(), passages(60), out=tmp_path, settings=settings)
+    result = run_audit(exhibit.make(), passages(60, key_first=exhibit.key_first), out=tmp_path, settings=settings)
     verdict = result.verdict
     wrong = [
         f"{question.question} {question.answer}, must be {allowed}: {question.because}"
@@ -19,6 +19,6 @@ def test_a_model_with_a_known_answer_gets_it(tmp_path, exhibit):
         if question.answer not in allowed.split("|")
     ]
     assert not wrong
-    assert verdict.grade == exhibit.grade, verdict.sentence
+    assert exhibit.allows(verdict.grade), verdict.sentence
     (norm,) = (e.verdict for e in result.explanations if e.method == "norm")
-    assert norm.grade == exhibit.norm, norm.sentence
+    assert norm.grade in exhibit.norm.split("|"), norm.sentence

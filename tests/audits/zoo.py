@@ -7,6 +7,10 @@ own that tells fillers apart. Each model scores the words for attention and read
 Answers are in the order of the questions: the attention shown moves the prediction; agrees with importance; agrees
 better than random models; the prediction needs the words; another attention gives the same prediction; it agrees in
 every layer. An entry allows one answer or several: where two right measures may differ, both are allowed.
+
+Where attention reads the words themselves (`pooled` over values), a word matters as much as it is attended to, whatever
+the parameters are. Random models of that shape agree with importance too, so the construction does not decide whether
+the third answer is *yes* or stays open; with all weight on one word they agree fully, and *yes* would be wrong.
 """
 
 from collections.abc import Callable
@@ -37,14 +41,19 @@ Values = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A model and what an audit must say of it; an answer may name several that are allowed, as in `yes|unclear`."""
+    """A model and what an audit must say of it; an answer or grade may name several, as in `yes|unclear`."""
 
     name: str
     make: Callable[[], Subject]
     answers: Answers
-    grade: Grade
+    grade: str
     headline: str | None = None
-    norm: Grade = "do not show"  # of the map of norms, made of the same weights
+    norm: str = "do not show"  # the grade of the map of norms, made of the same weights
+    key_first: bool = False  # in every text the key is the first word
+
+    def allows(self, grade: Grade | None) -> bool:
+        """Whether a grade is right."""
+        return grade in self.grade.split("|")
 
 
 def embeddings(seed: int | None = None) -> nn.Embedding:
@@ -97,20 +106,22 @@ def built(
     return Subject(network, READER)
 
 
-def texts(n: int, *, seed: int = 0, lengths: tuple[int, ...] = (8, 9, 11)) -> list[tuple[str, str]]:
-    """Texts of fillers, one decoy and one key, which gives the label away."""
+def texts(
+    n: int, *, seed: int = 0, lengths: tuple[int, ...] = (8, 9, 11), key_first: bool = False
+) -> list[tuple[str, str]]:
+    """Texts of fillers, one decoy and one key, which gives the label away; the key at a random place or the first."""
     draw = np.random.default_rng(seed)
     made = []
     for i in range(n):
         words = list(draw.choice(FILLER, lengths[i % len(lengths)], replace=False))
-        key, decoy = draw.choice(len(words), 2, replace=False)
+        key, decoy = (0, draw.integers(1, len(words))) if key_first else draw.choice(len(words), 2, replace=False)
         words[int(key)], words[int(decoy)] = ("dull", "fine")[i % 2], "the"
         made.append((" ".join(words), LABELS[i % 2]))
     return made
 
 
-def passages(n: int = 60, *, seed: int = 0) -> list[Passage]:
-    return [READER.read(i, text, label) for i, (text, label) in enumerate(texts(n, seed=seed))]
+def passages(n: int = 60, *, seed: int = 0, key_first: bool = False) -> list[Passage]:
+    return [READER.read(i, text, label) for i, (text, label) in enumerate(texts(n, seed=seed, key_first=key_first))]
 
 
 def softmax(*scores: Tensor) -> Layers:
@@ -146,6 +157,7 @@ def decides() -> Subject:
 
 
 def saturated() -> Subject:
+    """All weight is on one word, so a random model of this shape, too, attends to all that its prediction rests on."""
     return built(lambda e: softmax(at_key(e, 1000.0)), lambda e, a: 3 * pooled(e[..., VALUE], a[0]))
 
 
@@ -248,12 +260,28 @@ def flat() -> Subject:
     return built(lambda e: softmax(0.01 * at_key(e)), lambda e, a: 30 * pooled(e[..., VALUE], a[0]))
 
 
+def first_word() -> Subject:
+    """Looks at the first word, whatever it is (the place before it is special); attention is not read."""
+
+    def score(e: Tensor) -> Layers:
+        place = torch.arange(e.shape[1]) == 1
+        return softmax((5.0 * place.double()).expand(e.shape[:2]))
+
+    return built(score, lambda e, a: 3 * bag(e), values=nothing)
+
+
 ANY = "yes|no|unclear"
-SHOW: Answers = ("yes", "yes", "yes", "yes", "no", "yes")
+SHOW: Answers = ("yes", "yes", "yes|unclear", "yes", "no", "yes")
 IGNORED: Answers = ("no", "no", "no|unclear", "no", "yes", "no")
 EXHIBITS = (
     Exhibit("attention decides", decides, SHOW, "show", norm="show"),
-    Exhibit("attention decides, softmax saturated", saturated, SHOW, "show", norm="show"),
+    Exhibit(
+        "attention decides, softmax saturated",
+        saturated,
+        ("yes", "yes", "no|unclear", "yes", "no", "yes"),
+        "show|show with a caveat",
+        norm="show|show with a caveat",
+    ),
     Exhibit(
         "twin value on every filler",
         twins,
@@ -276,22 +304,32 @@ EXHIBITS = (
         "decoy that weakens, key ignored", harmful_decoy, ("yes", "no", "no|unclear", "no", "no", "no"), "do not show"
     ),
     Exhibit("layer 1 decides, layer 2 shown", first_layer, IGNORED, "do not show"),
-    Exhibit(
-        "layer 1 decides and is shown",
-        first_layer,
-        ("yes", "yes", "yes", "yes", "no", "no"),
-        "show",
-        "layer 1",
-        norm="show",
-    ),
+    Exhibit("layer 1 decides and is shown", first_layer, (*SHOW[:5], "no"), "show", "layer 1", norm="show"),
     Exhibit("the head that decides", one_head, (*SHOW[:5], "no"), "show", "layer 1 head 2", norm="show"),
     Exhibit("a head that is not read", one_head, IGNORED, "do not show", "layer 1 head 1"),
     Exhibit(
         "the mean of three heads, one read", one_head, ("yes", "no", ANY, ANY, ANY, "no"), "do not show", norm="show"
     ),
-    Exhibit("two layers that undo each other", undoing, SHOW, "show", norm="show"),
+    Exhibit("two layers that undo each other", undoing, ("yes", "yes", "yes", "yes", "no", "yes"), "show", norm="show"),
     Exhibit("decoder that reads its last place", decoder, SHOW, "show", norm="show"),
     Exhibit("always the same label", constant, ("yes", ANY, ANY, ANY, "no", ANY), "do not show"),
+    # By position alone other texts agree as well: a yes would not be earned by a map that knows no words, and a no
+    # would be wrong about one that does.
+    Exhibit(
+        "attention decides, key always first",
+        decides,
+        ("yes", "yes|unclear", "yes|unclear", "yes", "no", "yes|unclear"),
+        "show|show with a caveat",
+        norm="show|show with a caveat",
+        key_first=True,
+    ),
+    Exhibit(
+        "always at the first word, key always first",
+        first_word,
+        ("no", "unclear", ANY, "yes", "yes", "unclear"),
+        "do not show",
+        key_first=True,
+    ),
     Exhibit(
         "flat attention",
         flat,

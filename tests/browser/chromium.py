@@ -25,7 +25,12 @@ in_a_browser = [
 ]
 
 
-def visit(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
+STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
+
+
+def visit(browser: webdriver.Chrome, page: Path, *features: dict[str, str], moving: bool = False) -> webdriver.Chrome:
+    """Open a page; moving: let it play by itself, where a reader has not asked for less motion."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [*features, *([] if moving else [STILL])]})
     browser.get_log("performance")
     browser.get_log("browser")
     headless.visit(browser, page)
@@ -85,10 +90,8 @@ def has_no_sideways_scrolling(browser: webdriver.Chrome, width: int) -> None:
 
 def is_accessible(browser: webdriver.Chrome, page: Path, scheme: str) -> None:
     """Names, order and contrast of the whole page, by day or by night."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     try:
-        visit(browser, page)
+        visit(browser, page, {"name": "prefers-color-scheme", "value": scheme})
         browser.execute_script(UNFOLDED)
         settle(browser)
         assert browser.execute_script(AUDIT) == []

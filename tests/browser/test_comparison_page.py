@@ -81,6 +81,13 @@ def test_tables_are_saved(opened, downloads):
     assert saved_rows(downloads, "differences.csv") == [{"What differs": "device", "smoke": "cpu", "other": "another"}]
 
 
+def test_texts_are_compared_with_translations(browser, smoke_run, smoke_translation_run, tmp_path):
+    opened = visit(browser, write_page([smoke_run, smoke_translation_run], out=tmp_path / "page.html"))
+    leaves_nothing_and_complains_of_nothing(opened)
+    drawn = "return [...document.querySelectorAll('.chart')].map((chart) => chart.querySelectorAll('svg').length)"
+    assert set(opened.execute_script(drawn)) == {1}
+
+
 def test_studies_of_different_corpora_are_compared_as_far_as_they_can_be(browser, smoke_run, tmp_path):
     rows = [f"{'pqr'[i % 3]} {'xyzw'[i % 4]} {'vu'[i % 2]},{'pqr'[i % 3]}" for i in range(60)]
     (tmp_path / "letters.csv").write_text("text,label\n" + "\n".join(rows) + "\n")

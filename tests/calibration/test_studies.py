@@ -7,22 +7,23 @@ import pytest
 from calibration.corpora import KNOWN, QUESTIONS, TRAIN, polar_words
 from calibration.page import page
 from calibration.studies import (
+    HELD_OUT_SETS,
     NOISE_STEPS,
     NOISES,
     NoiseRecordings,
     SampledRecordings,
-    covered,
-    judged,
     measure,
-    rows,
-    share,
+    measured_sizes,
 )
+from calibration.study_rows import covered, judged, rows, share
 
 from heedful.data.corpus import Corpus
 from heedful.studies.analysis import Recordings
 from heedful.studies.evidence import evidence_of
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.verdict import answer_from
+
+SIZES = measured_sizes()
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -126,6 +127,21 @@ def test_two_studies_say_what_is_true_and_are_kept(tmp_path):
     written = page({"studies": {**values, "machine": {"processes": 2, "cores": 2, "system": "", "python": ""}}})
     assert rows(values).splitlines()[0] == "## Studies"
     assert "| two-keywords | one of two words decides | must; 1 of 1 | 100.0 %, 50.0 % | 7 | 0 | 0 | 0 |" in written
+
+
+def test_held_out_sets_are_counted_apart_from_those_the_rules_were_made_with():
+    right = {"passed": False, "accuracy": 0.5, "baseline": 0.5, "answers": dict.fromkeys(QUESTIONS, "not asked")}
+    wrong = {**right, "passed": True}
+    studies = [{"corpus": "shuffled-six", "set": k, **(wrong if k == 0 else right)} for k in (0, *HELD_OUT_SETS)]
+    held_out, seen = rows({"sizes": SIZES, "studies": studies}).split("### Sets that the rules were made with: 1 ")
+    assert "### Held-out sets: 8 of each corpus" in held_out
+    assert "false praise: 0 of 8 (0.0 %, at most 36.9 %)" in held_out
+    assert "false praise: 1 of 1 (100.0 %" in seen
+
+
+def test_frozen_models_are_counted_by_where_their_attention_is():
+    values = {"sizes": SIZES, "studies": [], "frozen": [{"corpus": "one-keyword", "shares": [0.0, 0.5, 0.95, 1.0]}]}
+    assert "| one-keyword | 4 | 2 | 1 | 1 |" in rows(values)
 
 
 def test_words_of_the_coverage_corpus_lean_to_a_label():

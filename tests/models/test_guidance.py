@@ -7,7 +7,7 @@ from heedful.data.batching import PairBatch, copying_batches
 from heedful.data.ragged import as_ids
 from heedful.data.vocabulary import EOS, PAD
 from heedful.errors import ConfigError
-from heedful.models.guidance import AttentionGuide
+from heedful.models.guidance import AttentionGuide, HelpedModel
 from heedful.models.lexicon import count_table, ibm_model_1
 from heedful.models.translator import Translator
 
@@ -100,3 +100,22 @@ def test_no_steps_are_a_clear_error():
     guide, _ = guided()
     with pytest.raises(ConfigError, match="guided for 0 steps; it must be 1 or more"):
         AttentionGuide(guide.lexicon, 0)
+
+
+def test_help_ends_and_its_steps_count_from_the_release():
+    """Held uniform for two steps, then guided for two, then the model's own loss."""
+    guide, batch = guided(steps=2)
+    torch.manual_seed(0)
+    model = Translator(TINY, int(batch.source.max()) + 1)
+    helped = HelpedModel(model, uniform_steps=2, guide=guide)
+    losses = {step: float((helped.at(step), helped.loss(batch))[1]) for step in (0, 1, 2, 3, 4)}
+    own = float(model.loss(batch))
+    assert model.mode == "learned"
+    assert losses[0] == losses[1]
+    assert losses[2] == pytest.approx(float(guide.loss(model, batch, 0)))
+    assert losses[3] == pytest.approx(float(guide.loss(model, batch, 1)))
+    assert losses[2] > losses[3] > losses[4] == own
+    model.mode = "uniform"
+    assert losses[0] == float(model.loss(batch))
+    assert set(helped.parameters()) == set(model.parameters())
+    assert helped.scorer is model.scorer

@@ -11,7 +11,8 @@ from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
 from heedful.models.classifier import log_odds
-from heedful.models.translator import Translator, translate, translator_probe
+from heedful.models.transformer import build_translator
+from heedful.models.translator import PairModel, Translator, translate, translator_probe
 
 VOCABULARY = 17
 
@@ -39,13 +40,15 @@ VARIANTS = {
     "copying": small(layers=1, bidirectional=False, attention="bilinear", output="tanh", heads=3),
     "linear": small(layers=1, output="linear"),
     "both ways, bilinear": small(layers=1, attention="bilinear"),
+    "transformer": small(cell="transformer", hidden=6, heads=3),
+    "transformer without positions": small(cell="transformer", hidden=6, heads=2, layers=1, positions=False),
     "figure 6": small(layers=1, bidirectional=False, output="tanh", heads=3, cell="gru", shared_embedding=False),
 }
 
 
-def fresh(variant: str, mode="learned") -> Translator:
+def fresh(variant: str, mode="learned") -> PairModel:
     torch.manual_seed(0)
-    return Translator(VARIANTS[variant], VOCABULARY, mode).double().eval()
+    return build_translator(VARIANTS[variant], VOCABULARY, mode).double().eval()
 
 
 def everything(split: EncodedPairs):
@@ -169,7 +172,9 @@ def test_heads_are_summed():
     assert_close(context, expected)
     with pytest.raises(ConfigError, match=r"translator\.output is 'linear'; it must be 'relu' or 'tanh' with bilinear"):
         small(attention="bilinear", output="linear")
-    with pytest.raises(ConfigError, match=r"translator\.cell is 'gru'; it must be 'lstm' unless layers = 1"):
+    with pytest.raises(
+        ConfigError, match=r"translator\.cell is 'gru'; it must be 'lstm' or 'transformer' unless layers = 1"
+    ):
         small(cell="gru")
     with pytest.raises(ConfigError, match="learned or uniform"):
         Translator(small(), VOCABULARY, "only")
@@ -183,7 +188,7 @@ def test_loss_counts_each_target_word_once():
     assert_close(whole, sum(loss * n for loss, n in parts) / sum(n for _, n in parts))
 
 
-def greedy(model: Translator, split: EncodedPairs, i: int) -> list[int]:
+def greedy(model: PairModel, split: EncodedPairs, i: int) -> list[int]:
     """The obvious loop: feed everything said so far, take the most probable next word."""
     one = collate(split, np.array([i]))
     said = [BOS]

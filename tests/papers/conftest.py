@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from heedful.config import StudyConfig
 from heedful.execution.pool import call
 from heedful.papers import reproduction
-from heedful.papers.experiment import Workspace
+from heedful.papers.experiment import Workspace, study_folder, units_path
 from heedful.papers.reproduction import reproduce
+from heedful.studies.run_directory import RunDirectory
 
 
 class Reproduced:
@@ -15,7 +17,11 @@ class Reproduced:
 
     def __init__(self, paper: str, folder: Path) -> None:
         self.results, self.work = folder / "results", folder / "work"
-        self.workspace = Workspace("smoke", self.work / paper / "smoke")
+        self.workspace = Workspace("smoke", self.work / paper / "smoke", units_path(self.results, paper, "smoke"))
+
+    def study(self, config: StudyConfig) -> RunDirectory:
+        """The run directory of a study."""
+        return RunDirectory(self.workspace.root / study_folder(config))
 
 
 def run_here(jobs, *, workers=None, on_event=lambda event: None, inherit=(), backend=None):

@@ -13,14 +13,15 @@ import pytest
 import torch
 
 from heedful.config import ModelConfig
+from heedful.data.batching import collate
 from heedful.data.vocabulary import EncodedSplit, Vocabulary
 from heedful.errors import RunError
 from heedful.models.adversary import Adversary
 from heedful.models.classifier import AttentionClassifier
 from heedful.papers.claims import judge_paper
 from heedful.papers.experiment import Needs, Result, Unit, Workspace, result_path
-from heedful.papers.meister2021 import models
-from heedful.papers.meister2021.adversaries import MeisterAttack, attack, base_needs, validation_loss
+from heedful.papers.meister2021 import models, open_questions
+from heedful.papers.meister2021.adversaries import MeisterAttack, attack, validation_loss
 from heedful.papers.meister2021.config import ARCHITECTURES, BUDGETS, GRID, SOFTMAX, SPARSEMAX, sparsegen
 from heedful.papers.meister2021.contents import EXPERIMENTS
 from heedful.papers.meister2021.data import encode_corpus
@@ -78,7 +79,7 @@ def test_every_experiment_is_found_and_stored(reproduced_meister: Reproduced, na
 
 
 def test_no_unit_holds_nan(reproduced_meister: Reproduced):
-    units = list((reproduced_meister.workspace.root / "units").glob("*.json"))
+    units = list(reproduced_meister.workspace.units.glob("*.json"))
     assert units
     for path in units:
         json.loads(path.read_text(), parse_constant=refuse)
@@ -200,14 +201,13 @@ def test_damaged_weights_are_set_aside_and_trained_again(reproduced_meister: Rep
     base = MeisterModel(replace(POLARITY, seeds=1), "bilstm", SOFTMAX)
     kind, events = MeisterAttack(base, "instance", "jsd", 1.0, 1), []
     shutil.copytree(reproduced_meister.workspace.root, tmp_path / "work")
-    room = Workspace("smoke", tmp_path / "work")
+    room = replace(reproduced_meister.workspace, root=tmp_path / "work", units=tmp_path / "units")
+    shutil.copytree(reproduced_meister.workspace.units, room.units)
     before, weights = room.answers(kind.units("smoke")), room.root / base.unit(0, "smoke").arguments["weights"]
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    attacks = Needs(units=tuple(kind.units("smoke")))
-    experiment = replace(
-        EXPERIMENTS[0], needs=lambda budget: replace(base_needs([kind], budget), then=lambda room: attacks)
-    )
+    (room.units / kind.units("smoke")[0].file).unlink()
+    experiment = replace(EXPERIMENTS[0], needs=lambda budget: Needs(tuple(kind.units("smoke"))))
     prepare([experiment], room, jobs=1, device="cpu", on_progress=events.append)
     assert room.answers(kind.units("smoke")) == before
     assert weights.read_bytes() == whole
@@ -260,6 +260,36 @@ def test_the_loss_on_validation_texts_is_the_mean_over_texts():
     assert whole == pytest.approx(np.mean(parts), rel=1e-5)
 
 
+def test_hidden_states_can_be_left_out_in_other_ways():
+    """Without a weight, and as the last layer on fewer states."""
+    encoded = encode_corpus("polarity", 40, 20)
+    torch.manual_seed(0)
+    model = AttentionClassifier(BUDGETS["smoke"].model("transformer", SOFTMAX), len(encoded.vocabulary), 2).eval()
+    texts = chosen_texts(encoded.test, 3)
+    batch = collate(texts, np.array([0]))
+    output = model(batch.tokens, batch.mask)
+    n, y = int(batch.mask.sum()), float(output.logits.sigmoid())
+    zeroed, unseen = models.without_states(model, batch), models.without_keys(model, texts)
+    states = model.encoder.states(model.embedding(batch.tokens), batch.mask)
+    torch.testing.assert_close(states[-1], output.hidden)
+    for i in range(n):
+        alpha = output.alpha.clone()
+        alpha[0, i] = 0.0
+        expected = abs(y - float(model.from_attention(alpha, output.hidden).sigmoid()))
+        assert zeroed[0][i] == pytest.approx(expected, abs=1e-6)
+        kept = torch.arange(n) != i
+        fewer, _ = model.encoder.layers[-1](states[-2][:, kept], batch.mask[:, kept])
+        weights = model.scorer(fewer).softmax(-1)
+        assert unseen[0][i] == pytest.approx(abs(y - float(model.from_attention(weights, fewer).sigmoid())), abs=1e-6)
+
+
+def test_the_reading_nearest_to_the_published_numbers_is_named():
+    away = {("pooling", 1e-5): [0.3, 0.2], ("layer 1", 1e-3): [0.05, 0.08]}
+    assert "“layer 1” at learning rate 0.001" in open_questions._nearest(away)
+    assert "fits within 0.1" in open_questions._nearest(away)
+    assert "unexplained" in open_questions._nearest({("pooling", 1e-5): [0.3, 0.2]})
+
+
 def test_words_that_have_a_vector_start_there(monkeypatch: pytest.MonkeyPatch):
     config, vocabulary = ModelConfig(3, hidden=4, scorer_hidden=2), Vocabulary.build([["so", "good", "so"]], 1)
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -300,18 +330,20 @@ class Canned(Workspace):
     """A room with answers of `smoke` in place of its own."""
 
     def answers(self, units):
-        room = Workspace("smoke", self.root)
+        room = Workspace("smoke", self.root, self.units)
         first = units[0]
         if first.function.endswith(":attack"):
             return [
                 {"jsd": 0.6, "tvd": 0.1, "accuracy": 0.8, "base_accuracy": 0.82, "highest jsd": 0.65} | {"texts": 24}
             ] * 2
+        if first.function.endswith(":compare_jacobian"):
+            return room.answers(open_questions.jacobian_units("smoke")["BiLSTM"])
         return room.answers(MeisterModel(POLARITY, first.arguments["model"]["encoder"], SOFTMAX).units("smoke"))
 
 
 def test_every_published_number_has_its_place(reproduced_meister: Reproduced):
     """At `quick`, with answers of `smoke` in place of its own: as many published cells as the paper has numbers."""
-    quick = Canned("quick", reproduced_meister.workspace.root)
+    quick = Canned("quick", reproduced_meister.workspace.root, reproduced_meister.workspace.units)
     text = (files("heedful.papers") / "published" / "meister2021.csv").read_text(encoding="utf-8")
     expected = Counter(f"table{line['table']}" for line in csv.DictReader(text.splitlines()))
     found = {experiment.name: experiment.find(quick) for experiment in EXPERIMENTS}

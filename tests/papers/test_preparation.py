@@ -1,6 +1,7 @@
 """Preparation: what is missing or damaged is computed, in stages; what is there is kept."""
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 
@@ -9,11 +10,11 @@ import torch
 
 from heedful.errors import ConfigError, DamagedError, DataError, RunError, TrainingError
 from heedful.papers import reproduction
-from heedful.papers.experiment import UNITS, Experiment, Needs, Unit, Workspace
+from heedful.papers.experiment import Experiment, Needs, Unit, Workspace, study_folder
 from heedful.papers.findings import Finding
 from heedful.papers.reproduction import prepare
 from heedful.storage.step_cache import record_beside, write_with_record
-from heedful.studies.run_directory import model_specs
+from heedful.studies.run_directory import RunDirectory, model_specs
 from tests.faults.small import TEXTS
 from tests.papers.conftest import run_here
 
@@ -32,12 +33,12 @@ def unit(name, x, **more):
 
 
 def experiment(name, *units, then=None):
-    return Experiment(name, name, lambda budget: {}, lambda room: Finding(), lambda budget: Needs((), units, then))
+    return Experiment(name, name, lambda budget: {}, lambda room: Finding(), lambda budget: Needs(units, then))
 
 
 @pytest.fixture
 def room(tmp_path):
-    return Workspace("smoke", tmp_path)
+    return Workspace("smoke", tmp_path, tmp_path / "units")
 
 
 @pytest.fixture
@@ -58,14 +59,14 @@ def values(room, *units):
 
 
 def test_only_the_studies_of_some_corpora(room, pools, tmp_path):
-    configs = tuple(replace(TEXTS, data=name, seeds=(0, 1), budget="smoke") for name in ("polarity", "keyword"))
-    needs = Needs(configs, (unit("a", 1),), lambda room: pytest.fail("nothing else is computed"))
+    polarity, keyword = (of_study(name) for name in ("polarity", "keyword"))
+    needs = Needs((polarity, keyword, unit("a", 1)), lambda room: pytest.fail("nothing else is computed"))
     wanted = Experiment("t", "t", lambda budget: {}, lambda room: pytest.fail("nothing is read"), lambda budget: needs)
     prepare([wanted], room, data=("polarity",))
-    assert [name.split()[0] for name in pools[0]] == ["polarity"] * len(model_specs(configs[0]))
-    assert room.study(configs[0]).result().data["name"] == "polarity"
+    assert [name.split()[0] for name in pools[0]] == ["polarity"] * len(model_specs(polarity.study))
+    assert room.answers([polarity]) == [{"data": "polarity", "trained": True}]
     with pytest.raises(RunError, match="no such file"):
-        room.study(configs[1])
+        room.answers([keyword])
     with pytest.raises(ConfigError, match="no study of 'sst'; they have polarity, keyword"):
         prepare([wanted], room, data=("sst",))
 
@@ -75,7 +76,7 @@ def test_a_damaged_answer_is_named_set_aside_and_computed_again(room, pools, dam
     both = unit("a", 1), unit("b", 2)
     prepare([experiment("e", *both)], room)
     assert values(room, *both) == [2, 4]
-    path = room.root / UNITS / both[0].file
+    path = room.units / both[0].file
     path.write_text(damage)
     events = []
     prepare([experiment("e", *both)], room, on_progress=events.append)
@@ -86,25 +87,63 @@ def test_a_damaged_answer_is_named_set_aside_and_computed_again(room, pools, dam
     assert path.with_name(f"{path.name}.damaged-1").read_text() == damage
 
 
+def test_a_study_is_trained_only_for_a_unit_that_is_missing(room, pools):
+    """Its numbers are kept, the trained study is not needed any more; one whose data alone are read is not trained."""
+    whole, data = of_study("polarity"), of_study("keyword", part="data")
+    prepare([experiment("e", whole, data)], room)
+    assert [len(names) for names in pools] == [len(model_specs(whole.study)), 1, 1, 1]
+    assert room.answers([whole, data]) == [
+        {"data": "polarity", "trained": True},
+        {"data": "keyword", "trained": False},
+    ]
+    shutil.rmtree(room.root / study_folder(whole.study))
+    prepare([experiment("e", whole, data)], room)
+    assert len(pools) == 4
+
+
+def of_study(name, **more):
+    study = replace(TEXTS, data=name, seeds=(0, 1), budget="smoke")
+    arguments = {"run": study_folder(study)}
+    return Unit(f"study-{name}", f"{__name__}:reads_study", arguments, paths=("run",), study=study, **more)
+
+
+def reads_study(*, run, device, report):
+    folder = RunDirectory(run)
+    return {"data": folder.data_summary()["name"], "trained": folder.result_path.exists()}
+
+
+def test_what_a_unit_reads_of_another_is_needed_only_while_it_is_missing(room, pools):
+    made = Unit("a", f"{__name__}:writes", {"x": 1, "weights": "weights"}, paths=("weights",), makes=("weights",))
+    reader = unit("b", 3, after=(made,))
+    prepare([experiment("e", reader), experiment("f", replace(made, makes=()))], room)
+    assert pools == [["a"], ["b"]]
+    (room.root / "weights").unlink()
+    prepare([experiment("e", reader)], room)
+    assert len(pools) == 2
+    (room.units / reader.file).unlink()
+    prepare([experiment("e", reader)], room)
+    assert pools[2:] == [["a"], ["b"]]
+
+
 def test_what_a_unit_makes_beside_its_answer(room, pools):
     made = Unit("a", f"{__name__}:writes", {"x": 1, "weights": "weights"}, paths=("weights",), makes=("weights",))
     weights = room.root / "weights"
     prepare([experiment("e", made)], room)
     prepare([experiment("e", made)], room)
-    assert pools == [["a"], []]
+    assert pools == [["a"]]
     whole = weights.read_bytes()
     weights.write_bytes(b"while")
     with pytest.raises(DamagedError, match="weights: damaged"):
         record_beside(weights).verified("weights")
     prepare([experiment("e", replace(made, makes=()))], room)  # nobody needs the weights
-    assert pools[2:] == [[]]
+    assert pools[1:] == []
     events = []
     prepare([experiment("e", replace(made, makes=())), experiment("f", made)], room, on_progress=events.append)
-    assert pools[3:] == [["a"]]
+    assert pools[1:] == [["a"]]
     assert "weights was damaged (its checksum is another): set aside as weights.damaged-1" in events[0]["notice"]
     assert weights.read_bytes() == whole
     weights.unlink()
-    assert not made.is_done(room.root, events.append)
+    assert not made.is_done(room, events.append)
 
 
 def writes(*, x, weights, device, report):
@@ -122,7 +161,7 @@ def test_all_experiments_share_one_pool_and_later_stages_see_the_first(room, poo
     assert set(spent) == {"e", "f"}
     assert min(spent.values()) > 0
     prepare([experiment("e", unit("a", 1), then=second)], room)
-    assert pools[2:] == [[], []]
+    assert pools[2:] == []
 
 
 def test_reading_what_was_not_computed_is_an_error(room):
@@ -142,4 +181,4 @@ def test_units_are_computed_by_workers_and_an_error_is_one_line(room, monkeypatc
     ]
     with pytest.raises(TrainingError, match=r"^b: 1 is refused$"):
         prepare([experiment("e", replace(unit("b", 1), function=f"{__name__}:refused"))], room, device="cpu")
-    assert len(list((room.root / UNITS).iterdir())) == 1
+    assert len(list((room.units).iterdir())) == 1

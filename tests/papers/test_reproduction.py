@@ -15,7 +15,7 @@ from heedful.config import BUDGETS
 from heedful.errors import ConfigError, RunError
 from heedful.execution.pool import Event
 from heedful.papers import reproduction as module
-from heedful.papers.experiment import Result, Workspace, result_path, study_folder
+from heedful.papers.experiment import Result, result_path, study_folder, units_path
 from heedful.papers.reproduction import KEYS, Paper, claims, paper, reproduce, results_to_renew, stale_results
 from heedful.papers.snell2021.config import study_of
 from heedful.storage.locks import directory_lock
@@ -44,11 +44,13 @@ def test_finished_work_is_not_repeated(reproduced: Reproduced):
     assert {path: path.stat().st_mtime_ns for path in reproduced.results.rglob("*.json")} == before
 
 
-def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduced, tmp_path: Path):
+def test_lost_results_come_back_from_the_stored_answers(reproduced: Reproduced, tmp_path: Path):
+    """Neither the trained models nor anything else of the work folder is needed."""
     events: list[Event] = []
+    shutil.copytree(reproduced.workspace.units, units_path(tmp_path, "snell2021", "smoke"))
     names = ["figure3", "table10"]
     again = reproduce(
-        "snell2021", names, budget="smoke", results=tmp_path, work=reproduced.work, on_progress=events.append
+        "snell2021", names, budget="smoke", results=tmp_path, work=tmp_path / "work", on_progress=events.append
     )
     assert events == [{"stage": result.title} for result in again]  # neither studies nor units were computed
     for result in again:
@@ -59,7 +61,7 @@ def test_lost_results_come_back_from_the_work_that_is_there(reproduced: Reproduc
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
     command = [sys.executable, "-m", "heedful", "reproduce", "snell2021", "figure3", "--budget", "smoke", "--jobs", "1"]
     command += ["--results", str(tmp_path / "results"), "--work", str(tmp_path / "work"), "--device", "cpu"]
-    units = tmp_path / "work" / "snell2021" / "smoke" / "units"
+    units = units_path(tmp_path / "results", "snell2021", "smoke")
     first = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(units.glob("*.json")):
         assert first.poll() is None, "it ended before it could be killed"
@@ -78,7 +80,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path):
 def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: Reproduced, tmp_path: Path):
     shutil.copytree(reproduced.work, tmp_path / "work")
     made = Reproduced("snell2021", tmp_path)
-    damaged, other = (made.workspace.study(study_of(data, "smoke")) for data in ("polarity", "rotten-tomatoes"))
+    damaged, other = (made.study(study_of(data, "smoke")) for data in ("polarity", "rotten-tomatoes"))
     before = {path: path.stat().st_mtime_ns for path in other.root.rglob("*") if path.is_file()}
     result, weights = damaged.result_path.read_bytes(), next(damaged.root.glob("models/uniform-0/checkpoints/*/*"))
     weights.write_bytes(weights.read_bytes()[:-1])
@@ -96,7 +98,9 @@ def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: 
     notices = [event["notice"] for event in events if "notice" in event]
     assert len(notices) == 1
     assert f"{weights} was damaged" in notices[0]
-    assert {event["model"] for event in events if event.get("done")} == {"polarity uniform-0", damaged.root.name}
+    done = {event["model"] for event in events if event.get("done")}
+    assert {name for name in done if not name.startswith("study-")} == {"polarity uniform-0", damaged.root.name}
+    assert len(done) == 5  # and the numbers of the three studies, none of which was stored
     assert damaged.result_path.read_bytes() == result
     assert {path: path.stat().st_mtime_ns for path in other.root.rglob("*") if path.is_file()} == before
     for one in again:
@@ -106,7 +110,7 @@ def test_a_damaged_study_is_repaired_and_the_others_are_not_touched(reproduced: 
 
 def test_a_study_in_use_is_refused(tmp_path: Path):
     config = study_of("polarity", "smoke")
-    folder = Workspace("smoke", tmp_path / "snell2021" / "smoke").root / study_folder(config)
+    folder = tmp_path / "snell2021" / "smoke" / study_folder(config)
     with directory_lock(folder), pytest.raises(RunError, match="is in use by process"):
         reproduce("snell2021", ["figure2"], budget="smoke", results=tmp_path / "results", work=tmp_path)
 
@@ -115,8 +119,7 @@ def test_what_experiments_need_does_not_depend_on_the_workspace():
     for key in KEYS:
         for experiment in paper(key).experiments:
             for budget in BUDGETS:
-                needs = experiment.needs(budget)
-                units = [*needs.units]
+                units = experiment.needs(budget).units
                 assert len({unit.name for unit in units}) == len({unit.file for unit in units})
                 for unit in units:
                     json.dumps(unit.arguments)

@@ -1,5 +1,5 @@
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,10 @@ from heedful.data.vocabulary import BOS, EOS
 from heedful.errors import ConfigError, DamagedError
 from heedful.metrics.agreement import agreement, maximum_over_steps
 from heedful.models.classifier import AttentionClassifier
-from heedful.papers.experiment import UNITS, Result, Workspace, result_path
+from heedful.papers.experiment import Result, Workspace, result_path
 from heedful.papers.published import published_table
 from heedful.papers.reproduction import paper, prepare
-from heedful.papers.snell2021 import figures, models, tables, theory
+from heedful.papers.snell2021 import figures, models, study_numbers, tables, theory
 from heedful.papers.snell2021.config import (
     COPYING_BUDGETS,
     KEYWORD_BUDGETS,
@@ -24,13 +24,15 @@ from heedful.papers.snell2021.config import (
     corpora,
     study_of,
 )
-from heedful.papers.snell2021.tables import FORMS, agreement_unit, measured, statistics
+from heedful.papers.snell2021.study_numbers import numbers_of, study_unit
+from heedful.papers.snell2021.tables import FORMS, statistics
+from heedful.storage.serialization import digest
 from heedful.studies.analysis import Recordings, pairing
 from heedful.studies.result import StudyResult
 from tests.papers.conftest import Reproduced
 
 CPU = torch.device("cpu")
-ANYWHERE = Workspace("smoke", Path("nowhere"))
+ANYWHERE = Workspace("smoke", Path("nowhere"), Path("nowhere"))
 
 
 def test_figure_1_from_its_own_table():
@@ -130,45 +132,44 @@ def test_keyword_steps_are_dense_at_first():
 
 
 def test_a_table_prints_what_the_study_measured(reproduced: Reproduced):
-    run = reproduced.workspace.study(study_of("rotten-tomatoes", "smoke"))
+    run = reproduced.study(study_of("rotten-tomatoes", "smoke"))
     study = StudyResult.load(run.result_path)
     table = Result.load(result_path(reproduced.results, "snell2021", "smoke", "table2")).finding.tables[0]
     row = next(row for row in table.rows if row.name == "rotten-tomatoes, cross")
     at = FORMS["2"].columns.index("A(alpha,beta)")
-    assert row.cells[at].measured == study.agreement("A(alpha,beta)", "cross").estimate
-    assert row.cells[FORMS["2"].columns.index("xi_final")].measured == study.xi_final
+    measured = study.agreement("A(alpha,beta)", "cross").estimate
+    assert asdict(row.cells[at].measured) == pytest.approx(asdict(measured), rel=1e-6)
+    final = row.cells[FORMS["2"].columns.index("xi_final")].measured
+    assert asdict(final) == pytest.approx(asdict(study.xi_final), rel=1e-6)
 
 
 def test_training_texts_and_kendall_are_measured_too(reproduced: Reproduced):
     room = reproduced.workspace
-    run = room.study(study_of("rotten-tomatoes", "smoke"))
+    run, stored = reproduced.study(study_of("rotten-tomatoes", "smoke")), numbers_of(room, "rotten-tomatoes")
     assert len(run.split("train_sample")) == 8
-    seen = measured(room, "rotten-tomatoes", "train")
+    seen = stored.measured("train")
     A, B = Recordings(run, "train").seeds
     recordings = Recordings(run, "train")
     alpha = recordings.quantity("standard", A, "alpha", recordings.steps("standard", A)[-1])
     beta = recordings.quantity("standard", A, "beta_logit", recordings.steps("standard", A)[-1])
-    assert seen.agreement("A(alpha,beta)", "own").per_seed[0] == agreement(alpha, beta).mean()
-    tau = measured(room, "rotten-tomatoes", "validation", "kendall")
+    assert seen.agreement("A(alpha,beta)", "own").per_seed[0] == pytest.approx(agreement(alpha, beta).mean())
+    tau = stored.measured("validation", "kendall")
     assert tau.random == 0
     assert all(-1 <= row.estimate.value <= 1 for row in tau.agreements)
     assert B != A
 
 
-@pytest.mark.parametrize("split", ["validation", "train"])
-def test_damaged_agreements_are_set_aside_and_measured_again(reproduced: Reproduced, tmp_path: Path, split):
-    """Those of the validation texts are in the study's result, those of the training texts in a unit's answer."""
-    whole, study = measured(reproduced.workspace, "polarity", split), study_of("polarity", "smoke")
-    shutil.copytree(reproduced.work, tmp_path / "work")
-    room = Reproduced("snell2021", tmp_path).workspace
-    unit = room.root / UNITS / agreement_unit(study, "train", "agreement").file
-    path = unit if split == "train" else room.study(study).result_path
+def test_damaged_numbers_are_set_aside_and_read_again_from_the_study(reproduced: Reproduced, tmp_path: Path):
+    whole, study = numbers_of(reproduced.workspace, "polarity"), study_of("polarity", "smoke")
+    room = replace(reproduced.workspace, units=tmp_path / "units")
+    shutil.copytree(reproduced.workspace.units, room.units)
+    path = room.units / study_unit(study).file
     path.write_text(path.read_text().replace("0.", "1.", 1))
     with pytest.raises(DamagedError):
-        measured(room, "polarity", split)
+        numbers_of(room, "polarity")
     events: list[dict] = []
     prepare([paper("snell2021").experiment("table7")], room, jobs=1, device="cpu", on_progress=events.append)
-    assert measured(room, "polarity", split) == whole
+    assert digest(numbers_of(room, "polarity")) == digest(whole)
     notices = [event["notice"] for event in events if "notice" in event]
     assert len(notices) == 1
     assert f"{path} was damaged" in notices[0]
@@ -214,7 +215,7 @@ def test_heads_are_tried_round_by_round_until_there_are_enough(monkeypatch: pyte
     needs, rounds = figures.figure6_needs("smoke"), []
     while needs.then:
         rounds.append([unit.name for unit in needs.units])
-        needs = needs.then(Canned("smoke", Path("nowhere")))
+        needs = needs.then(Canned("smoke", Path("nowhere"), Path("nowhere")))
     names = [f"head-{variant}-{head}" for variant in ("text", "released") for head in (100, 101)]
     assert rounds[0] == names
     assert len(rounds) == 3  # 103 and 105 are the first two bad heads
@@ -224,7 +225,7 @@ def test_heads_are_tried_round_by_round_until_there_are_enough(monkeypatch: pyte
 def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned(monkeypatch: pytest.MonkeyPatch):
     sizes = replace(COPYING_BUDGETS["smoke"], head_candidates=20)
     monkeypatch.setitem(figures.COPYING_BUDGETS, "smoke", sizes)
-    finding = figures.find_figure6(Canned("smoke", Path("nowhere")))
+    finding = figures.find_figure6(Canned("smoke", Path("nowhere"), Path("nowhere")))
     assert any(
         note.startswith("as the paper's text: of 6 single heads the first 2 good and 2 bad") for note in finding.notes
     )
@@ -241,7 +242,7 @@ def test_good_and_bad_heads_are_combined_and_a_line_goes_on_where_it_learned(mon
 def test_no_head_is_used_twice_where_there_are_too_few():
     """With one bad head there is no all-bad model of two."""
     assert set(figures._combinations([100], [101], COPYING_BUDGETS["smoke"])) == {"one-good", "random"}
-    finding = figures.find_figure6(Canned("smoke", Path("nowhere")))
+    finding = figures.find_figure6(Canned("smoke", Path("nowhere"), Path("nowhere")))
     missing = "as the paper's text: too few heads for all-bad, which was not run; no head is used twice."
     assert missing in finding.notes
     assert not finding.values
@@ -273,7 +274,7 @@ def test_a_budget_that_there_is_not():
 
 
 def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
-    seen = measured(reproduced.workspace, "polarity")
+    seen = numbers_of(reproduced.workspace, "polarity").validation
     assert seen.agreement("A(beta_uf,beta_px)", "own").name == "A(beta_uf,beta_px)"
     assert seen.agreement("A(beta_uf,beta_px)", "cross").name == "A(beta_px,beta_uf)"
     with pytest.raises(KeyError, match="was not measured"):
@@ -282,29 +283,29 @@ def test_a_probe_stands_first_under_cross(reproduced: Reproduced):
 
 def test_a_peak_is_read_where_it_was_not_chosen():
     up_and_down = np.array([[0.0] * 4, [1.0] * 4, [0.5] * 4])
-    assert figures._from_peak(up_and_down, 0).tolist() == [1.0] * 4
-    assert figures._from_peak(up_and_down, -1).tolist() == [0.5] * 4
+    assert study_numbers.from_peak(up_and_down, 0).tolist() == [1.0] * 4
+    assert study_numbers.from_peak(up_and_down, -1).tolist() == [0.5] * 4
     noise = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])  # each half has its own best step
-    assert figures._from_peak(noise, -1).mean() < 0
+    assert study_numbers.from_peak(noise, -1).mean() < 0
 
 
 def test_agreement_is_read_at_a_step_chosen_on_other_texts(reproduced: Reproduced):
-    recordings = Recordings(reproduced.workspace.study(study_of("polarity", "smoke")))
-    rows = tables.held_out_rows(recordings, "A(alpha,beta_uf)", "cross", 0)
+    recordings = Recordings(reproduced.study(study_of("polarity", "smoke")))
+    rows = study_numbers.held_out_rows(recordings, "A(alpha,beta_uf)", "cross", 0)
     read = pairing(recordings, "A(alpha,beta_uf)", "cross", 0)
     table = np.stack([agreement(*read.pair(step)) for step in read.steps])
     assert len(rows) == table.shape[1]
     assert rows.mean() == pytest.approx(maximum_over_steps(table, list(read.steps)).split_half)
     assert rows.mean() <= table.mean(axis=1).max()
-    last = tables.held_out_rows(recordings, "A(alpha,beta)", "own", 0)
+    last = study_numbers.held_out_rows(recordings, "A(alpha,beta)", "own", 0)
     assert last.mean() == pytest.approx(
-        tables.measured(reproduced.workspace, "polarity").agreement("A(alpha,beta)", "own").per_seed[0]
+        numbers_of(reproduced.workspace, "polarity").validation.agreement("A(alpha,beta)", "own").per_seed[0]
     )
 
 
 def test_xi_counts_only_above_both_baselines(reproduced: Reproduced):
-    recordings = Recordings(reproduced.workspace.study(study_of("polarity", "smoke")))
-    low, high = (tables.xi_above_baselines(recordings, "cross", majority) for majority in (0.0, 1.0))
+    recordings = Recordings(reproduced.study(study_of("polarity", "smoke")))
+    low, high = (study_numbers.xi_above_baselines(recordings, "cross", majority) for majority in (0.0, 1.0))
     assert len(low) == len(recordings.seeds)
     assert all(np.isnan(a) or a >= b for a, b in zip(low, high, strict=True))
     assert all(np.isnan(b) or b <= 0 for b in high)
@@ -314,7 +315,7 @@ def test_all_pairs_of_seeds_have_a_jackknife():
     rng = np.random.default_rng(0)
     attends = rng.random((7, 101)) < 0.6  # seven seeds on 101 texts
     pairs = {(a, b): (attends[a] == attends[b]).astype(float) for a in range(7) for b in range(7) if a != b}
-    value = figures._over_pairs(pairs, chance=0.1)
+    value = study_numbers.over_pairs(study_numbers.seed_pairs(pairs), chance=0.1)
     assert value.estimate.value == pytest.approx(np.mean([rows.mean() for rows in pairs.values()]) - 0.1)
     assert value.estimate.low < value.estimate.value < value.estimate.high
     assert (value.seeds, value.texts) == (7, 101)

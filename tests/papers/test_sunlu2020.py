@@ -336,7 +336,7 @@ def test_a_scatter_has_the_tokens_of_the_first_seed(reproduced_sunlu: Reproduced
 
 
 def test_models_are_shared_between_experiments(reproduced_sunlu: Reproduced):
-    made = {path.name for path in (reproduced_sunlu.workspace.root / "units").glob("*.json")}
+    made = {path.name for path in reproduced_sunlu.workspace.units.glob("*.json")}
     needed = [unit.file for experiment in EXPERIMENTS for unit in experiment.needs("smoke").units]
     assert made == set(needed)
     assert len(needed) > len(made)
@@ -353,10 +353,10 @@ def test_weights_of_figure_5_are_those_of_the_models(reproduced_sunlu: Reproduce
 
 def test_a_workspace_that_has_everything_is_only_read(reproduced_sunlu: Reproduced):
     room = reproduced_sunlu.workspace
-    before = {path: path.stat().st_mtime_ns for path in room.root.rglob("*")}
+    before = {path: path.stat().st_mtime_ns for path in room.units.iterdir()}
     events: list[dict] = []
     prepare(EXPERIMENTS, room, device="cpu", on_progress=events.append)
     for experiment in EXPERIMENTS:
         assert isinstance(experiment.find(room), Finding)
     assert events == []
-    assert {path: path.stat().st_mtime_ns for path in room.root.rglob("*")} == before
+    assert {path: path.stat().st_mtime_ns for path in room.units.iterdir()} == before

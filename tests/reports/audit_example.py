@@ -77,7 +77,7 @@ def audit_example(**changes):
         contrasts=(
             Contrast("comprehensiveness", HEADLINE, RANDOM, around(0.081, 0.02), 0.0004, 0.0011),
             Contrast("comprehensiveness", HEADLINE, DELETION, around(-0.142, 0.03), 0.0001, 0.0005),
-            Contrast(f"tau with {DELETION}", "this model", "random models", around(0.093, 0.05), 0.012, 0.02),
+            Contrast(f"concordance with {DELETION}", "this model", "random models", around(0.093, 0.05), 0.012, 0.02),
             Contrast("auprc", HEADLINE, RANDOM, around(0.02, 0.04), 0.31, 0.31),
         ),
         verdict=AuditVerdict(

@@ -128,6 +128,13 @@ def test_translations_side_by_side(smoke_translation_run, tmp_path):
     assert len({curve["kind"] for curve in content["bleu"]}) == 2
 
 
+def test_texts_beside_translations(runs, smoke_translation_run):
+    page = render_comparison(open_studies([runs[0], smoke_translation_run]))
+    assert "so there are none to set side by side" in page
+    assert "texts or output words" in page
+    assert re.search(r"smoke and smoke-translation (differ|are not shown to differ) in", page)
+
+
 def test_the_page_says_how_to_run_both_again(runs, tmp_path):
     page = write_page(runs, out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 studies side by side" in page
@@ -137,13 +144,11 @@ def test_the_page_says_how_to_run_both_again(runs, tmp_path):
     assert "<script>alert(1)" not in page
 
 
-def test_what_cannot_be_compared(runs, smoke_translation_run, tmp_path):
+def test_what_cannot_be_compared(runs, tmp_path):
     with pytest.raises(RunError, match="named twice"):
         open_studies([runs[0], runs[0]])
     with pytest.raises(RunError, match="7 runs"):
         open_studies([runs[0]] * 7)
-    with pytest.raises(RunError, match="smoke-translation is of translation"):
-        open_studies([runs[0], smoke_translation_run])
     unfinished = beside(runs[0], tmp_path)
     RunDirectory(unfinished).result_path.unlink()
     with pytest.raises(RunError, match="not finished"):

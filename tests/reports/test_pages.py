@@ -114,13 +114,6 @@ def test_estimates_of_nothing_leave_a_dash(own_run):
     assert {line["shuffle"] for line in agreement_lines(own_run).values()} == {"–"}
 
 
-@pytest.mark.parametrize("status", ["answered", "learned nothing", "too few texts"])
-def test_attention_being_learned_is_shown_only_where_something_was(own_run, status):
-    result = StudyResult.load(own_run.result_path)
-    replace(result, verdict=replace(result.verdict, status=status)).save(own_run.result_path)
-    assert ('id="film"' in render_study(restamp(own_run.root))) == (status == "answered")
-
-
 def test_the_paper_stands_beside_its_corpus_alone(own_run):
     assert "Paper’s ξ" not in render_study(own_run)
     result = StudyResult.load(own_run.result_path)

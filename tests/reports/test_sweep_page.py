@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.metrics.statistics import Estimate
-from heedful.reports.sweep_page import render_sweep
+from heedful.reports.sweep_page import headline, render_sweep
 from heedful.reports.terminal import print_sweep
 from heedful.sweeps.grid import Axis
 from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
@@ -84,3 +84,21 @@ def test_an_estimate_of_nothing():
     page = render_sweep(result, "name")
     assert page.count('<path class="dot') == 3
     assert result.to_dict()["studies"][0]["figures"][0]["estimate"]["value"] is None
+
+
+def test_the_title_states_the_result():
+    assert (
+        headline(swept(2, 3))
+        == "Axis0 moves accuracy most: 10.0\N{NO-BREAK SPACE}% with value0, 40.0\N{NO-BREAK SPACE}% with value1"
+    )
+    assert headline(swept(2)).startswith("Accuracy hardly differs over 2 studies")
+    assert headline(swept()) == "Accuracy 0.0\N{NO-BREAK SPACE}% in the one study that finished"
+    failed = SweepStudy("studies/a", (), "d", "failed", error="no data")
+    assert headline(SweepResult((), (failed, failed))) == "None of 2 studies gave a result"
+    assert headline(swept(2, 3)) in render_sweep(swept(2, 3), "name")
+
+
+def test_no_name_stands_twice():
+    page = render_sweep(swept(5), "name")
+    assert page.count('<h3 class="hidden">') == 3
+    assert '<h3 class="hidden">' not in render_sweep(swept(2, 3), "name")

@@ -43,6 +43,16 @@ def test_what_is_resumed_keeps_its_start_and_what_is_finished_its_result(tmp_pat
     assert Manifest.read(tmp_path) == finished
 
 
+def test_the_time_of_processes_adds_up(tmp_path):
+    Manifest("study", started="2026-01-02T03:04:05Z", seconds=600.0, cpu_seconds=60.0).write(tmp_path)
+    clock = RunClock("study")
+    clock.begin(tmp_path)
+    clock.finish(tmp_path, Share(0.5))
+    again = Manifest.read(tmp_path)
+    assert again.seconds >= 600
+    assert again.cpu_seconds >= 60
+
+
 def test_no_manifest_vouches_for_another_result(tmp_path, monkeypatch):
     RunClock("study").finish(tmp_path, Share(0.5))
 

@@ -11,7 +11,7 @@ from heedful.records.query import ModelFiles
 from heedful.storage import run_files
 from heedful.storage.atomic_files import TEMPORARY, remove_temporary_files
 from heedful.storage.run_files import files_below
-from heedful.studies.run_directory import RunDirectory
+from heedful.studies.run_directory import STATE, RunDirectory
 from heedful.tracing.store import Trace
 
 
@@ -65,3 +65,17 @@ def test_temporary_files_of_another_run_within_stay(tmp_path):
     (tmp_path / "data").symlink_to(tmp_path / "other")
     remove_temporary_files(tmp_path)
     assert [path.exists() for path in (*ours, *theirs)] == [False, False, True, True]
+
+
+def test_folders_that_are_named_as_files_or_steps_are_left_alone(tmp_path):
+    model = RunDirectory(tmp_path).model("standard-0")
+    for name in ("007", "٣", "7"):
+        (model.root / "checkpoints" / name).mkdir(parents=True)
+        (model.root / "checkpoints" / name / STATE).touch()
+    (model.root / "trace" / "9.parquet").mkdir(parents=True)
+    (model.root / "trace" / "8.parquet").touch()
+    assert model.checkpoint_steps() == [7]
+    model.remove_checkpoints()
+    model.remove_unlisted_traces()
+    assert sorted(path.name for path in (model.root / "checkpoints").iterdir()) == ["007", "٣"]
+    assert [path.name for path in (model.root / "trace").iterdir()] == ["9.parquet"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from heedful.metrics.statistics import Estimate
-from heedful.studies.result import AgreementResult, Curve, Evidence, Gate, against_chance
+from heedful.studies.result import AgreementResult, Curve, Evidence, Gate, TopPosition, against_chance
 from heedful.studies.verdict import fails_to_form, judge
 
 
@@ -87,8 +87,30 @@ def test_the_sentence_reads_cross_and_gives_the_value_within_one_model():
     assert "does not follow words that predict the label by themselves (12% of texts, 13% expected" in verdict.sentence
     assert "A(alpha,beta) 12% [10%, 14%] (cross)" in verdict.questions[0].because
     assert verdict.questions[0].because.endswith(
-        "within one model 30% [28%, 32%] (own) with an excess of 10% [8%, 12%]"
+        "within one model 30% [28%, 32%] (own) with an excess of 10.0% [8.0%, 12.0%]"
     )
+
+
+@pytest.mark.parametrize(("value", "given"), [(0.3, "yes"), (0.14, "unclear"), (0.11, "not asked")])
+def test_words_that_attention_does_not_look_at_are_not_asked_about(value, given):
+    verdict = judge(rows(alpha__beta={"value": value, "expected": 0.1, "half": 0.035}), gate(), 5)
+    assert answers(verdict)[1] == given
+    assert ("by the first question" in verdict.questions[1].because) == (given != "yes")
+
+
+@pytest.mark.parametrize(("excess", "given"), [(0.1996, "strongly"), (0.1994, "partly"), (0.0496, "partly")])
+def test_a_size_belongs_to_the_number_beside_it(excess, given):
+    asked = judge(rows(alpha__beta={"value": 0.1 + excess, "expected": 0.1}), gate(), 5).questions[0]
+    assert (asked.size, asked.answer) == (given, "yes")
+    assert f"excess {excess:.1%} [" in asked.because
+
+
+def test_attention_on_no_word_is_said():
+    tops = (TopPosition(0, 0.3, 0.1, 0.5, 0.1), TopPosition(1, 0.4, 0.6, 0.0, 0.0))
+    sentence = judge(rows(), gate(), 5, top_positions=tops).sentence
+    assert "In 65% of texts its highest weight lies on <bos>, <eos> or punctuation. Another seed" in sentence
+    on_words = [replace(top, word=0.9, bos=0.0, eos=0.1, punctuation=0.0) for top in tops]
+    assert "highest weight" not in judge(rows(), gate(), 5, top_positions=on_words).sentence
 
 
 def test_as_often_with_the_wrong_label_is_a_no():

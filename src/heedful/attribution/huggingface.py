@@ -81,13 +81,13 @@ class HuggingFaceClassifier(OpenedModel):
 
     pads: whether texts of different lengths can be run together. stack: the modules of the layers, if they were found,
     and `sample` the embeddings of a text, by which it is tried whether the model can be run from a layer on. narrow:
-    the part of the last layer after which predictions need only the first position; None where they need more.
+    the parts of the last layer after which predictions need only the first position; none where they need more.
     """
 
     pads: bool = False
     stack: LayerStack | None = None
     sample: Tensor | None = None
-    narrow: str | None = None
+    narrow: tuple[str, ...] = ()
     _resumes: dict[int, bool] = field(default_factory=dict, compare=False, repr=False)
 
     def embed(self, pieces: Pieces) -> Embedded:
@@ -122,12 +122,24 @@ class HuggingFaceClassifier(OpenedModel):
             self._resumes[layer] = layer > 0 and self.taps is not None and self._tried(layer)
         return self._resumes[layer]
 
+    def reads_first_row(self, layer: int) -> bool:
+        """Whether the prediction depends on a layer's attention from the first position alone."""
+        return bool(self.narrow) and layer == self.layers - 1
+
     def resume(
-        self, layer: int, states: Tensor, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+        self,
+        layer: int,
+        states: Tensor,
+        mask: Bool[Tensor, "B L"] | None = None,
+        change: Change | None = None,
+        remembered: dict[nn.Module, Any] | None = None,
     ) -> Float[Tensor, "B K"]:
-        """The probabilities for these states at the input of a layer; differentiable."""
+        """The probabilities for these states at the input of a layer; differentiable.
+
+        remembered: filled with what the layer computes from the states alone, for further runs on the same tensor.
+        """
         assert self.stack is not None
-        with self.stack.starting_at(layer, states):
+        with self.stack.starting_at(layer, states, remembered):
             return self._predicted(self._filler(states), mask, change, layer)
 
     def _predicted(
@@ -140,8 +152,7 @@ class HuggingFaceClassifier(OpenedModel):
         def predict() -> Any:
             return self.model(**inputs, return_dict=True)
 
-        stack, part = self.stack, self.narrow
-        with nullcontext() if stack is None or part is None else stack.first_position_after(part):
+        with self.stack.first_position_after(self.narrow) if self.stack is not None and self.narrow else nullcontext():
             if change is None:
                 returned = predict()
             elif self.taps is None:
@@ -219,32 +230,47 @@ def _classifier(model: Any, reader: TokenReader, query: Query | None) -> Hugging
     return replace(network, narrow=_narrow(network))
 
 
-def _narrow(network: HuggingFaceClassifier) -> str | None:
-    """The part of the last layer after which the first position suffices; tried on a sample, with other attention too.
+def _narrow(network: HuggingFaceClassifier) -> tuple[str, ...]:
+    """The parts of the last layer after which the first position suffices; tried on a sample, with other attention too.
 
+    A part of that part is tried besides: attention has an output of its own, which is computed position by position.
     None where no part shortens what the layer computes, or where the prediction would change.
     """
     if network.query != "first" or network.stack is None or network.sample is None or network.taps is None:
-        return None
-    last, sample = network.stack.layers[-1], network.sample
-    changes: tuple[Change | None, ...] = (None, lambda number, alpha: alpha.flip(-1))
+        return ()
+    last = network.stack.layers[-1]
+    outer = next((part for part, _ in last.named_children() if _narrows(network, (part,))), None)
+    if outer is None:
+        return ()
+    inner = (f"{outer}.{part}" for part, _ in last.get_submodule(outer).named_children())
+    return next((both for part in inner if _narrows(network, both := (part, outer))), (outer,))
+
+
+def _narrows(network: HuggingFaceClassifier, parts: tuple[str, ...]) -> bool:
+    """Whether the last layer returns one position and the model the same prediction, without these parts' others."""
+    assert network.stack is not None
+    assert network.sample is not None
+    lengths: list[int] = []
+
+    def record(module: nn.Module, given: Any, result: Any) -> None:
+        lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
+
+    def other(number: int, alpha: Tensor) -> Tensor:
+        if alpha.shape[-2:] != (length, length):
+            raise DataError(f"attention of shape {tuple(alpha.shape)} for {length} pieces")
+        return alpha.flip(-1)
+
+    sample, length, changes = network.sample, network.sample.shape[1], (None, other)
+    tried = replace(network, narrow=parts)
+    handle = network.stack.layers[-1].register_forward_hook(record)
+    try:
+        found = [tried.predict(sample, change=change) for change in changes]
+    except Exception:  # any error of a model that cannot be run this way
+        return False
+    finally:
+        handle.remove()
     whole = [network.run(sample, change=change).probabilities for change in changes]
-    for part, _ in last.named_children():
-        lengths: list[int] = []
-
-        def record(module: nn.Module, given: Any, result: Any, lengths: list[int] = lengths) -> None:
-            lengths.append((result[0] if isinstance(result, tuple) else result).shape[1])
-
-        tried, handle = replace(network, narrow=part), last.register_forward_hook(record)
-        try:
-            found = [tried.predict(sample, change=change) for change in changes]
-        except Exception:  # any error of a model that cannot be run this way
-            continue
-        finally:
-            handle.remove()
-        if set(lengths) == {1} and all(map(_same_probabilities, found, whole)):
-            return part
-    return None
+    return set(lengths) == {1} and all(map(_same_probabilities, found, whole))
 
 
 def _query(network: HuggingFaceClassifier, samples: Sequence[Tensor]) -> Query:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.attribution.network import (
     Before,
@@ -293,24 +293,49 @@ class Subject:
         network = self.network
         return self.parts is None and isinstance(network, ResumingNetwork) and network.resumes_at(layer)
 
-    def resume(self, batch: PassageBatch, layer: int, states: Tensor, change: Change | None = None) -> Tensor:
-        """Probabilities for these states at the input of a layer; they are not checked to be numbers."""
+    def rows_read(self, layer: int) -> slice:
+        """The positions from which a layer's attention can change the prediction, as far as that is known."""
+        network = self.network
+        first = self.parts is None and isinstance(network, ResumingNetwork) and network.reads_first_row(layer)
+        return slice(0, 1) if first else slice(None)
+
+    def resume(
+        self,
+        batch: PassageBatch,
+        layer: int,
+        states: Tensor,
+        change: Change | None = None,
+        remembered: dict[nn.Module, Any] | None = None,
+    ) -> Tensor:
+        """Probabilities for these states at the input of a layer; they are not checked to be numbers.
+
+        remembered: see `ResumingNetwork.resume`.
+        """
         self.on_run(*states.shape[:2])
         return cast(ResumingNetwork, self.network).resume(
-            layer, states, None if bool(batch.mask.all()) else batch.mask, change
+            layer, states, None if bool(batch.mask.all()) else batch.mask, change, remembered
         )
 
     def changed(
         self, batch: PassageBatch, layer: int, states: Float[Tensor, "B L D"]
-    ) -> Callable[[Int[Tensor, " R"], Change], Float[Tensor, "R K"]]:
-        """A function of rows of a batch and a change of attention, in a layer or above it: the probabilities.
+    ) -> Callable[[Int[Tensor, " R"] | None, Change], Float[Tensor, "R K"]]:
+        """A function of rows of a batch (None for all) and a change of attention, in a layer or above it.
 
-        They are not checked to be numbers: a change may make a prediction that is none. states: the batch's own, at the
-        input of that layer; where the network allows it, the layers below are not run again.
+        It returns probabilities that are not checked to be numbers: a change may make a prediction that is none.
+        states: the batch's own, at the input of that layer; where the network allows it, the layers below are not run
+        again, nor, for all rows, what the layer itself computes from the states.
         """
-        if self.resumes_at(layer):
-            return lambda rows, change: self.resume(batch.take(rows), layer, states[rows], change)
-        return lambda rows, change: self.probabilities(batch.take(rows), change=change, finite=False)
+        remembered: dict[nn.Module, Any] = {}
+
+        def resumed(rows: Tensor | None, change: Change) -> Tensor:
+            if rows is None:
+                return self.resume(batch, layer, states, change, remembered)
+            return self.resume(batch.take(rows), layer, states[rows], change)
+
+        def whole(rows: Tensor | None, change: Change) -> Tensor:
+            return self.probabilities(batch if rows is None else batch.take(rows), change=change, finite=False)
+
+        return resumed if self.resumes_at(layer) else whole
 
     def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
         """The share of each position in what the head reads; None where the query is a single position."""
@@ -342,17 +367,19 @@ class Subject:
         *,
         gradients: bool = False,
         at_once: Callable[[int], int] | None = None,
+        waste: float = WASTE,
     ) -> list[T]:
         """The results of `function` for every passage, in their order; the model is left as it was found.
 
         gradients: of inputs, never of the model's parameters. at_once: how many inputs of a given length to run
-        together; as many as `max_tokens` allows unless given.
+        together; as many as `max_tokens` allows unless given. waste: the share of padding that a batch may have.
         """
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
-        batches = self._same_length if self.parts is None and self._padding is None else self._padded
+        padded = self.parts is not None or self._padding is not None
+        batches = self._padded(passages, fits, waste) if padded else self._same_length(passages, fits)
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
-            for places in batches(passages, fits):
+            for places in batches:
                 batch = self._batch([passages[i] for i in places])
                 results.update(zip(places, function(batch), strict=True))
         return [results[i] for i in range(len(passages))]
@@ -367,10 +394,10 @@ class Subject:
             places, count = list(group), fits(max(1, sum(lengths)))
             yield from (places[start : start + count] for start in range(0, len(places), count))
 
-    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int]) -> Iterator[list[int]]:
+    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int], waste: float) -> Iterator[list[int]]:
         """Shortest first, so that little is padded; all of a batch have equally much output before them.
 
-        A batch of a `PaddingNetwork` ends where it would have more padding than `WASTE`, once it is a fifth full.
+        A batch of a `PaddingNetwork` ends where it would have more padding than `waste`, once it is a fifth full.
         """
         lengths, before = [len(passage.pieces) for passage in passages], [len(passage.before) for passage in passages]
         order = sorted(range(len(passages)), key=lambda i: (before[i], lengths[i]))
@@ -382,7 +409,7 @@ class Subject:
                 wastes = (
                     self._padding is not None
                     and count > most / 5
-                    and pieces + lengths[i] < (1 - WASTE) * count * lengths[i]
+                    and pieces + lengths[i] < (1 - waste) * count * lengths[i]
                 )
                 if batch and (count > most or wastes):
                     yield batch

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
 from heedful.attribution.interface import (
+    WASTE,
     BatchChange,
     Keep,
     Numbers,
@@ -246,7 +247,8 @@ def other_maps(
         map_of = _map_of_words(subject, batch, head, include_special, number if norm else None)
         return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
-    return subject.map(passages, of_batch, gradients=True)
+    # A step that begins at the layer costs the same for one text and for many, so the batches are full.
+    return subject.map(passages, of_batch, gradients=True, waste=1.0 if subject.resumes_at(number) else WASTE)
 
 
 def reweighted(
@@ -279,20 +281,21 @@ def _search(
 ) -> list[OtherMap]:
     with torch.no_grad():
         original = subject.run(batch)
-    own, label = original.attention[layer], original.probabilities.argmax(1)
-    alpha, places, own_map = own.float() if own.dtype.itemsize < 4 else own, visible(batch, layer, own), map_of(own)
+    own, label, rows = original.attention[layer], original.probabilities.argmax(1), subject.rows_read(layer)
+    alpha, own_map = own.float() if own.dtype.itemsize < 4 else own, map_of(own)
+    start, places = alpha[:, :, rows], visible(batch, layer, own)[:, :, rows]
+    others = alpha[:, :, rows.stop or alpha.shape[2] :]  # rows that no prediction depends on
     best = torch.zeros(len(batch.passages), dtype=torch.float64, device=own_map.device)
     weights = own_map.clone()
     target = original.probabilities.gather(1, batch.targets[:, None].clamp_min(0))[:, 0].double()
-    scores = _random_scores(batch, layer, alpha, seed)
-    with torch.no_grad():
-        scores -= TILT * torch.where(places, _log(alpha, places), 0.0)
+    scores = _random_scores(batch, layer, alpha, seed)[:, :, rows]
+    scores = (scores - TILT * torch.where(places, _log(start, places), 0.0)).requires_grad_()
     optimiser = torch.optim.Adam([scores], lr=LEARNING_RATE)
-    changed_to, every = subject.changed(batch, layer, original.hidden[layer]), torch.arange(len(own), device=own.device)
+    changed_to = subject.changed(batch, layer, original.hidden[layer])
     for _ in range(steps):
-        changed = _in_head(head, alpha, reweighted(alpha, scores, places))
+        changed = torch.cat([_in_head(head, start, reweighted(start, scores, places)), others], dim=2)
         put = changed.to(own.dtype)
-        predicted = changed_to(every, lambda number, given: put if number == layer else given)  # noqa: B023
+        predicted = changed_to(None, lambda number, given: put if number == layer else given)  # noqa: B023
         divergence = jensen_shannon(map_of(changed), own_map)
         moved = total_variation(predicted, original.probabilities)
         allowed = (moved <= tolerance) & (predicted.argmax(1) == label) & (divergence > best)
@@ -303,10 +306,11 @@ def _search(
         (found,) = torch.autograd.grad((PENALTY * moved - divergence).sum(), [scores], materialize_grads=True)
         scores.grad = found.nan_to_num(0.0, 0.0, 0.0)  # under other weights the prediction may be no number
         optimiser.step()
-    rows = zip(batch.passages, numbers(best.clamp(0.0, MAX_DIVERGENCE)), numbers(weights), numbers(target), strict=True)
+    found_maps = zip(
+        batch.passages, best.clamp(0.0, MAX_DIVERGENCE).tolist(), numbers(weights), target.tolist(), strict=True
+    )
     return [
-        OtherMap(float(d), w[: len(p.words)][p.explained(include_special=include_special)], float(y))
-        for p, d, w, y in rows
+        OtherMap(d, w[: len(p.words)][p.explained(include_special=include_special)], y) for p, d, w, y in found_maps
     ]
 
 
@@ -336,7 +340,7 @@ def _map_of_words(
 
 def _random_scores(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
     noise = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, layer).standard_normal(shape))
-    return (NOISE * noise).to(alpha).requires_grad_()
+    return (NOISE * noise).to(alpha)
 
 
 def _log(alpha: Tensor, visible: Tensor) -> Tensor:

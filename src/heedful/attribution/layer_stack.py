@@ -1,11 +1,13 @@
 """The stack of layers of a model: runs that begin at one of its layers, or end with the first position alone."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+
+Remembered = dict[nn.Module, tuple[Tensor, Tensor, tuple[int, int]]]  # what a module was given, and what it computed
 
 
 @dataclass(frozen=True)
@@ -15,8 +17,11 @@ class LayerStack:
     layers: tuple[nn.Module, ...]
 
     @contextmanager
-    def starting_at(self, layer: int, states: Tensor) -> Iterator[None]:
+    def starting_at(self, layer: int, states: Tensor, remembered: Remembered | None = None) -> Iterator[None]:
         """While entered, the layers below `layer` are not computed; `layer` reads `states`.
+
+        remembered: what the parts of `layer` computed from these states before; a part that is given the same tensor
+        again does not compute it again. Projections of states are thus computed once, however often attention changes.
 
         >>> import torch
         >>> layers = tuple(nn.Linear(2, 2) for _ in range(3))
@@ -25,30 +30,28 @@ class LayerStack:
         ...     torch.equal(model(torch.zeros(1, 1, 2)), layers[2](states))
         True
         """
-        with _replaced({module: _constant(states) for module in self.layers[:layer]}):
+        replaced = {module: _constant(states) for module in self.layers[:layer]}
+        if remembered is not None:
+            leaves = (part for part in self.layers[layer].modules() if not any(part.children()))
+            replaced |= {part: _remembering(part, remembered) for part in leaves}
+        with _replaced(replaced):
             yield
 
     @contextmanager
-    def first_position_after(self, part: str) -> Iterator[None]:
-        """While entered, the last layer computes only the first position after this part of it.
+    def first_position_after(self, parts: Sequence[str]) -> Iterator[None]:
+        """While entered, the last layer computes only the first position after these parts of it.
 
         A head that reads no other position then predicts the same, if the rest of the layer treats positions one by
         one.
 
         >>> import torch
         >>> layer = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
-        >>> with LayerStack((layer,)).first_position_after("0"):
+        >>> with LayerStack((layer,)).first_position_after(["0"]):
         ...     tuple(layer(torch.zeros(1, 5, 2)).shape)
         (1, 1, 3)
         """
-        module = self.layers[-1].get_submodule(part)
-        own = module.forward
-
-        def first(*given: Any, **options: Any) -> Any:
-            result = own(*given, **options)
-            return (result[0][:, :1], *result[1:]) if isinstance(result, tuple) else result[:, :1]
-
-        with _replaced({module: first}):
+        modules = [self.layers[-1].get_submodule(part) for part in parts]
+        with _replaced({module: _first_position(module) for module in modules}):
             yield
 
 
@@ -80,6 +83,38 @@ def _replaced(forwards: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None
                 del module.__dict__["forward"]
             else:
                 module.__dict__["forward"] = before
+
+
+def _first_position(module: nn.Module) -> Callable[..., Any]:
+    """The module's function, of whose result (the first, if there are several) only the first position is kept."""
+    own = module.forward
+
+    def first(*given: Any, **options: Any) -> Any:
+        result = own(*given, **options)
+        return (result[0][:, :1], *result[1:]) if isinstance(result, tuple) else result[:, :1]
+
+    return first
+
+
+def _remembering(module: nn.Module, remembered: Remembered) -> Callable[..., Any]:
+    """The module's function, not computed again for the very tensor that it was last given.
+
+    Nothing is remembered of inputs with gradients, and what was changed in place since is computed again.
+    """
+    own = module.forward
+
+    def forward(*given: Any, **options: Any) -> Any:
+        if len(given) != 1 or options or not isinstance(given[0], Tensor) or given[0].requires_grad:
+            return own(*given, **options)
+        known = remembered.get(module)
+        if known is not None and known[0] is given[0] and known[2] == (given[0]._version, known[1]._version):
+            return known[1]
+        result = own(given[0])
+        if isinstance(result, Tensor) and not result.requires_grad:
+            remembered[module] = (given[0], result, (given[0]._version, result._version))
+        return result
+
+    return forward
 
 
 def _constant(states: Tensor) -> Callable[..., Any]:

@@ -13,7 +13,8 @@ from heedful.models.adversary import probabilities
 from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.encoders import Encoder, LSTMEncoder
-from heedful.models.translator import Translator
+from heedful.models.transformer import build_translator
+from heedful.models.translator import PairModel
 
 SpecialWord = tuple[str, int]  # a word that is added to every text, and its number
 
@@ -139,13 +140,14 @@ def classifier_network(model: AttentionClassifier) -> OpenNetwork:
     return OpenNetwork(model, model.embedding, parts, fresh=fresh, cache=True)
 
 
-def translator_network(model: Translator) -> OpenNetwork:
+def translator_network(model: PairModel) -> OpenNetwork:
     """A translator as a network: probabilities of the next output piece, given those before it.
 
     The decoder's state is part of what is encoded: deleting a source piece changes the state it starts from.
 
     >>> from heedful.config import TranslatorConfig
-    >>> network = translator_network(Translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7).eval())
+    >>> model = build_translator(TranslatorConfig(embedding=3, hidden=2, layers=1), vocabulary=7)
+    >>> network = translator_network(model.eval())
     >>> output = network.run(network.embed(torch.tensor([[4, 5, 6]])), torch.tensor([[2]]))
     >>> output.probabilities.shape, output.attention[0].shape, output.hidden[0].shape
     (torch.Size([1, 7]), torch.Size([1, 1, 1, 3]), torch.Size([1, 3, 4]))
@@ -164,10 +166,20 @@ def translator_network(model: Translator) -> OpenNetwork:
     def read(states: States, alpha: Tensor) -> Tensor:
         return model.read(model.pool(alpha, states.hidden)[:, 0], states.aside[0][:, 0]).softmax(-1)
 
+    def values(states: States) -> Tensor:
+        (B, L), H = states.hidden.shape[:2], model.config.heads
+        nothing = states.hidden.new_zeros(B, H, L, L)
+        rows = []
+        for head in range(H):  # each place attends to itself alone
+            itself = nothing.clone()
+            itself[:, head] = torch.eye(L, dtype=itself.dtype, device=itself.device)
+            rows.append(model.pool(itself, states.hidden) - model.pool(nothing, states.hidden))
+        return torch.stack(rows, dim=1)
+
     def fresh(seed: int) -> Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            other = Translator(model.config, model.embedding.num_embeddings, model.mode)
+            other = build_translator(model.config, model.embedding.num_embeddings, model.mode)
         return translator_network(other.to(model.embedding.weight).eval())
 
     parts = ModelParts(
@@ -176,7 +188,7 @@ def translator_network(model: Translator) -> OpenNetwork:
         project=lambda scores, mask: project(name, scores, mask[:, None, None].expand_as(scores)),
         read=read,
         lstm=_lstm_layer(model.encoder, finish),
-        values=lambda states: model.head_values(states.hidden),
+        values=values,
     )
     return OpenNetwork(model, model.embedding, parts, heads=model.config.heads, query="last", fresh=fresh)
 

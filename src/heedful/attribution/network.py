@@ -6,7 +6,7 @@ run from one of its layers on, or split into steps (`ModelParts`) is explained i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -105,14 +105,21 @@ class ResumingNetwork(Network, Protocol):
     def resumes_at(self, layer: int) -> bool:
         """Whether `resume` gives the same as a run of the whole network."""
 
+    def reads_first_row(self, layer: int) -> bool:
+        """Whether the prediction depends on a layer's attention from the first position alone."""
+
     def resume(
         self,
         layer: int,
         states: Float[Tensor, "B L D"],
         mask: Bool[Tensor, "B L"] | None = None,
         change: Change | None = None,
+        remembered: dict[nn.Module, Any] | None = None,
     ) -> Float[Tensor, "B K"]:
-        """The probabilities for these states at the input of a layer; differentiable."""
+        """The probabilities for these states at the input of a layer; differentiable.
+
+        remembered: filled with what the layer computes from the states alone, for further runs on the same tensor.
+        """
 
 
 @runtime_checkable

@@ -48,7 +48,6 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
     B, H, Q, L = alpha.shape
     if Q != L:
         return None
-    run, rows = subject.changed(batch, layer, output.hidden[layer].detach()), torch.arange(B, device=alpha.device)
 
     def states(weights: Tensor, kept: range) -> list[Tensor]:
         """The results with three axes after this layer's softmax, where its weights are these."""
@@ -69,7 +68,7 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
             return result
 
         with torch.no_grad(), Tap(record, "states"):
-            run(rows, change)
+            subject.run(batch, change=change, finite=False)  # all positions: a run of the last layer may leave some out
         return seen
 
     first = range(STEPS)

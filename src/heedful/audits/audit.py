@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -36,7 +36,9 @@ from heedful.storage.locks import directory_lock
 from heedful.storage.manifest import KIND_NAMES, MANIFEST, RunClock, run_kind
 from heedful.storage.serialization import digest
 
-RANDOM_TEXTS = 16  # a random model reads at least so many texts, if there are as many
+RANDOM_TEXTS = 4  # a random model reads at least so many texts, if there are as many
+RANDOM_BYTES = 2**30  # random models of more bytes in all are not kept, but drawn anew for every chunk
+RandomModel = Callable[[int], Subject]
 WHY_NOT = {
     "norm": "it is not known what the model's attention takes over from each word",
     "grad": "the model's attention cannot be replaced",
@@ -240,28 +242,36 @@ def sampled(passages: Sequence[Passage], settings: AuditSettings) -> list[Passag
 def _measurements(
     subject: Subject, passages: Sequence[Passage], settings: AuditSettings, rationales: Rationales | None
 ) -> Measurements:
-    count = settings.random_models if {"tau", "random"} <= set(settings.measures) else 0
-    networks = (subject.network.randomised(settings.seed + k) for k in range(count))
+    models = settings.random_models if {"tau", "random"} <= set(settings.measures) else 0
     options: dict[str, Any] = {"max_tokens": subject.max_tokens, "mask": subject.mask, "on_run": subject.on_run}
-    random = tuple(Subject(n, subject.reader, **options) for n in networks if n is not None)
+    weights = [weight for module in subject.network.modules for weight in module.parameters()]
+    size = sum(weight.numel() * weight.element_size() for weight in weights)
+
+    @lru_cache(max(1, RANDOM_BYTES // max(1, size)))
+    def random(number: int) -> Subject | None:
+        network = subject.network.randomised(settings.seed + number)
+        return None if network is None else Subject(network, subject.reader, **options)
+
+    if models and random(0) is None:
+        models = 0
     percent = None if rationales is None else marked_percent(passages, rationales)
-    return Measurements(
-        subject, random, settings, rationales, percent, turns_of_random_models(len(random), len(passages))
-    )
+    turns = turns_of_random_models(models, len(passages))
+    return Measurements(subject, settings, models, cast(RandomModel, random), rationales, percent, turns)
 
 
 def turns_of_random_models(models: int, passages: int) -> int:
     """How many random models read each text, so that each of them reads `RANDOM_TEXTS` passages or a fair share.
 
-    >>> turns_of_random_models(5, 10), turns_of_random_models(5, 40), turns_of_random_models(5, 999)
-    (5, 2, 1)
+    >>> turns_of_random_models(10, 5), turns_of_random_models(10, 30), turns_of_random_models(10, 999)
+    (8, 2, 1)
     """
     return max(1, min(models, math.ceil(models * RANDOM_TEXTS / passages)))
 
 
 def _key(measurements: Measurements) -> str:
     """Everything that the measurements of a passage depend on."""
-    random, rationales = measurements.random, measurements.rationales or {}
+    rationales = measurements.rationales or {}
+    random = (measurements.random(number) for number in range(measurements.models))
     irrelevant: dict[str, Any] = {"sample": None, "resamples": 1, "chunk": 1, "examples": 0}
     irrelevant |= {f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")}
     return digest(

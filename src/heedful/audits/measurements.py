@@ -10,6 +10,7 @@ from itertools import compress
 import numpy as np
 
 from heedful.attribution.attention_maps import (
+    DELETION,
     NORM,
     ROLLOUT,
     WEIGHTED_GRADIENT,
@@ -41,7 +42,15 @@ from heedful.audits.human_labels import Rationales, plausibility, rationale_of
 from heedful.audits.parts import MeasuredPart
 from heedful.audits.ranking import GIVEN
 from heedful.audits.result import AuditExample, Weights
-from heedful.audits.scores import RANDOM_MODEL, Importances, importances, in_favour, orders
+from heedful.audits.scores import (
+    CONCORDANCE,
+    RANDOM_MODEL,
+    Importances,
+    concordance,
+    importances,
+    in_favour,
+    orders,
+)
 from heedful.config import AuditSettings
 from heedful.errors import ConfigError
 
@@ -58,14 +67,15 @@ _DIGITS = 4  # of these weights, which are only drawn
 class Measurements:
     """What is measured: the model, random models of the same shape, and the rationales of people, if any.
 
-    reads: how many of the random models read each text; they take turns. given: explanations that were computed
-    elsewhere. with_maps: texts whose examples hold the map of every head. seconds: filled with the time that each
-    explanation took.
+    models: how many random models there are; random: the one of a number. reads: how many of them read each text; they
+    take turns. given: explanations that were computed elsewhere. with_maps: texts whose examples hold the map of every
+    head. seconds: filled with the time that each explanation took.
     """
 
     subject: Subject
-    random: tuple[Subject, ...]
     settings: AuditSettings
+    models: int
+    random: Callable[[int], Subject]
     rationales: Rationales | None = None
     percent: int | None = None
     reads: int = 1
@@ -103,6 +113,9 @@ class Measurements:
         compared = orders(maps | favoured, important.inputs, important.hidden, shown)
         ranked = self._ranked(targeted, shown | important.inputs)
         numbers = _facts(targeted, reading, predicted) | compared.numbers | ranked | self._sinks(targeted, reading)
+        if "tau" in measures:
+            for name in (self.headline, *explained):
+                numbers[_concordance_of(name)] = concordance(maps[name], important)
         others: list[OtherMap] = []
         can_change = self.subject.network.can_change
         if can_change and "changes" in measures:
@@ -111,10 +124,11 @@ class Measurements:
             others = self._adversary(targeted, self.headline)
         if others:
             numbers[f"adversary/{self.headline}"] = np.array([other.divergence for other in others])
-        for k, random in enumerate(self.random):
-            turns = [i for i, p in enumerate(passages) if (p.text + k) % len(self.random) < self.reads]
-            compared_there = self._of_random(random, [passages[i] for i in turns]) if turns else {}
-            for name, values in compared_there.items():
+        for k in range(self.models):
+            turns = [i for i, p in enumerate(passages) if (p.text + k) % self.models < self.reads]
+            if not turns:
+                continue
+            for name, values in self._of_random(self.random(k), [passages[i] for i in turns]).items():
                 own = numbers[f"{RANDOM_MODEL}{k + 1} {name}"] = np.full(len(passages), np.nan)
                 own[turns] = values
         return MeasuredPart(
@@ -204,9 +218,11 @@ class Measurements:
         explained = self._explanations(random, targeted, maps, {})
         shown = {name: rows for name, rows in maps.items() if not is_head(name) or name == self.headline} | explained
         compared = orders(shown, important.inputs, important.hidden)
-        return {
+        taus = {
             name: v for name, v in compared.numbers.items() if name.startswith("tau/") and name.split("/")[1] in shown
         }
+        ranked = {self.headline: shown[self.headline]} | explained
+        return taus | {_concordance_of(name): concordance(rows, important) for name, rows in ranked.items()}
 
     def _ranked(self, passages: Sequence[Passage], shown: Mapping[str, Importance]) -> dict[str, Numbers]:
         """Erasure and plausibility of the rankings of words, without the special ones."""
@@ -321,6 +337,10 @@ def _baseline_piece(subject: Subject, settings: AuditSettings) -> int | None:
     if settings.baseline == "zero":
         return None
     return special_piece(subject, settings.baseline, f"--baseline {settings.baseline}", "--baseline zero")
+
+
+def _concordance_of(name: str) -> str:
+    return f"{CONCORDANCE}/{name}/{DELETION}"
 
 
 def _facts(passages: Sequence[Passage], reading: Reading, predicted: Sequence[str]) -> dict[str, Numbers]:

@@ -25,7 +25,7 @@ from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
 from heedful.data.subwords import EncodedPairs, Tokeniser
 from heedful.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, tokenise
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.models.translator import Translator
+from heedful.models.transformer import build_translator
 from heedful.storage.atomic_files import valid_path
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import load_model, load_weights
@@ -264,7 +264,7 @@ def open_translator_run(
     if not weights.exists():
         raise RunError(f"{weights}: no such file; the run is not finished, or has no model of seed {seed}")
     run.model(ModelSpec("standard", seed)).verified(weights)
-    model = load_weights(lambda: Translator(config.translator, len(tokeniser)), weights)
+    model = load_weights(lambda: build_translator(config.translator, len(tokeniser)), weights)
     pairs, reader = run.pairs("validation"), PieceReader(tokeniser)
     links = None if pairs.alignments is None else dict(enumerate(pairs.alignments))
     return translator_network(model.eval()), reader, pair_passages(pairs, reader), links

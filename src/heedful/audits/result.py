@@ -67,7 +67,8 @@ class Score:
     """The mean of one quantity over passages, its interval over texts.
 
     tau, random tau (the mean of random models, its interval over them), agreement, shuffled agreement and excess
-    agreement: of a map (or importance) against an importance. entropy: of a map. comprehensiveness, sufficiency, token
+    agreement: of a map (or importance) against an importance. concordance, random concordance: Somers' d of the map
+    shown, given leave one out. entropy: of a map. comprehensiveness, sufficiency, token
     f1, auprc: of a map, an importance or random order. tvd, flip: of predictions under permuted or uniform attention,
     against where it was changed.
     adversary: Jensen–Shannon divergence of another map that gives the same prediction. aer: of a map or importance.

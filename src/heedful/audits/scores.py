@@ -39,7 +39,7 @@ from heedful.config import RESAMPLES
 from heedful.data.ragged import Ragged
 from heedful.metrics.agreement import agreement, random_agreement, shuffled_agreement
 from heedful.metrics.entropy import normalised_entropy
-from heedful.metrics.rank import kendall_tau_b
+from heedful.metrics.rank import kendall_tau_b, somers_d
 from heedful.metrics.statistics import (
     Estimate,
     benjamini_hochberg,
@@ -50,15 +50,21 @@ from heedful.metrics.statistics import (
 )
 
 TRAINED, RANDOM_MODELS = "this model", "random models"
+CONCORDANCE = "concordance"
+MINOR = 0.1  # a word that matters less than this share of what the most important word does counts as unimportant
 TOP = 5  # percent of a passage's words that count as its most important
 
 
 @dataclass(frozen=True)
 class Importances:
-    """Importances of the explained words: of inputs by name, of hidden states by name and layer."""
+    """Importances of the explained words: of inputs by name, of hidden states by name and layer.
+
+    deletions: leave-one-out however small its differences are; None where it was not computed.
+    """
 
     inputs: dict[str, Importance]
     hidden: dict[str, dict[int, Importance]]
+    deletions: Importance | None = None
 
 
 def importances(
@@ -107,7 +113,8 @@ def importances(
         with timer(INTEGRATED):
             inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
     with timer(DELETION):
-        inputs[DELETION] = deletion(d_y_x(subject, passages, spans=spans))
+        by_deletion = d_y_x(subject, passages, spans=spans)
+    inputs[DELETION] = deletion(by_deletion)
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
         for name, rows in ((HIDDEN, by_gradient.g_y_h), (HIDDEN_PRODUCT, by_gradient.h_product))
@@ -118,7 +125,7 @@ def importances(
             hidden[HIDDEN_INTEGRATED] = {layer: share(states)}
     if layer is not None and subject.network.can_change:
         hidden[HIDDEN_DELETION] = {layer: deletion(d_y_h(subject, passages, layer, spans=spans))}
-    return Importances(inputs, hidden)
+    return Importances(inputs, hidden, share(by_deletion))
 
 
 def _worth_having(row: Numbers, smallest: float) -> Numbers:
@@ -195,6 +202,21 @@ def in_favour(rows: Importance) -> Importance:
 def tau(rows: Importance, others: Importance) -> Numbers:
     """τ-b of each row; NaN where either is constant or undefined."""
     return np.where(_flat(rows) | _flat(others), np.nan, kendall_tau_b(rows, others))
+
+
+def concordance(rows: Importance, important: Importances) -> Numbers:
+    """Somers' d of a map given leave-one-out in favour of the output: +1 where it orders all pairs of words rightly.
+
+    What counts as 0 is relative to each text: a word that matters less than `MINOR` of what the most important one
+    does. So a model can be compared with random ones, in which every difference is small. NaN where no deletion is
+    worth having (see `importances`).
+    """
+    assert important.deletions is not None
+    others = in_favour(important.deletions)
+    tops = np.repeat(np.maximum.reduceat(others.values, others.offsets[:-1]), others.lengths)
+    others = Importance(np.where(others.values < MINOR * tops, 0.0, others.values), others.offsets, others.undefined)
+    undefined = _flat(rows) | _flat(others) | in_favour(important.inputs[DELETION]).undefined
+    return np.where(undefined, np.nan, somers_d(rows, others))
 
 
 def _agreement(rows: Importance, others: Importance) -> Numbers:
@@ -282,7 +304,8 @@ def scores(table: ScoreTable) -> tuple[Score, ...]:
             result.append(Score("excess agreement", of, against, table.mean(values - shuffled)))
         random = table.of_random_models(name)
         if random:
-            result.append(Score("random tau", of, against, mean_over_seeds([np.nanmean(v) for v in random])))
+            over_models = mean_over_seeds([np.nanmean(v) for v in random])
+            result.append(Score(f"random {quantity}", of, against, over_models))
     return tuple(result)
 
 
@@ -295,8 +318,9 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     """Differences on the same texts, each tested by permutation, all corrected together.
 
     The headline map against random order and each importance, in erasure and plausibility; its τ with each importance
-    against those of re-initialised models (see `above_random_models`), and against its τ with leave one out; its τ with
-    an importance of states against that with the same importance of inputs (M1 of meister2021).
+    against those of re-initialised models (see `above_random_models`; with leave one out, its concordance), and against
+    its τ with leave one out; its τ with an importance of states against that with the same importance of inputs (M1 of
+    meister2021).
     """
     importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
@@ -345,10 +369,11 @@ def _all_tested(
         for quantity, first, a, second, b in known
     ]
     for importance in importances:
-        own = f"tau/{name}/{importance}"
+        quantity = CONCORDANCE if importance == DELETION else "tau"
+        own = f"{quantity}/{name}/{importance}"
         if len(random := table.of_random_models(own)) > 1:
             tested = above_random_models(table.mean(table.numbers[own]), [table.per_text(row) for row in random])
-            tests.append((f"tau with {importance}", TRAINED, RANDOM_MODELS, *tested))
+            tests.append((f"{quantity} with {importance}", TRAINED, RANDOM_MODELS, *tested))
     return tests
 
 

@@ -20,7 +20,7 @@ from heedful.attribution.attention_maps import (
     weights_of,
 )
 from heedful.audits.result import AuditQuestion, AuditVerdict, Contrast, Grade, LabelCount, Score, Sense, find
-from heedful.audits.scores import RANDOM_MODELS
+from heedful.audits.scores import CONCORDANCE, RANDOM_MODELS
 from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
 from heedful.studies.result import Answer
@@ -178,7 +178,7 @@ def _moves(evidence: _Evidence) -> AuditQuestion:
         return _not_asked(0, NOT_REPLACED)
     statistic = _Statistic(f"total variation with {place} permuted", tvd, evidence.settings.smallest_movement)
     flip, level = evidence.score("flip", "permuted", place), evidence.score("tvd", "uniform", place)
-    beside = [] if flip is None else [f"{flip.value:.0%} of predictions become another"]
+    beside = [] if flip is None else [f"{flip.value:.0%} of predictions flip"]
     beside += [] if level is None else [f"made uniform instead: {_shown(level)}"]
     everywhere = evidence.score("tvd", "permuted", EVERYWHERE)
     if place != EVERYWHERE and everywhere is not None and evidence.layers > 1:
@@ -232,12 +232,12 @@ def _deciding(statistics: Sequence[_Statistic], answer: Answer) -> _Statistic:
 
 
 def _trained(evidence: _Evidence) -> AuditQuestion:
-    contrast = evidence.contrast(f"tau with {DELETION}", RANDOM_MODELS)
+    contrast = evidence.contrast(f"{CONCORDANCE} with {DELETION}", RANDOM_MODELS)
     if contrast is None:
-        return _not_asked(2, "there are no random models of the same shape")
-    name = f"τ with {DELETION} above that of {RANDOM_MODELS}"
+        return _not_asked(2, "there are no random models of the same shape in which words matter")
+    name = f"{CONCORDANCE} with {DELETION} above that of {RANDOM_MODELS}"
     statistic = _Statistic(name, contrast.difference, evidence.settings.smallest_tau, contrast.corrected)
-    random = evidence.score("random tau", evidence.headline, DELETION)
+    random = evidence.score(f"random {CONCORDANCE}", evidence.headline, DELETION)
     beside = [] if random is None else [f"{random.n} random models: {_shown(random)}, an interval over models"]
     return _decided(2, statistic, statistic.answer, beside)
 

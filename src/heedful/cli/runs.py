@@ -60,7 +60,7 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare an audit with requirements: exit code 0 if all are met, 1 if one is not, 2 if nobody can tell."""
+    """Compare an audit with requirements: exit code 0 if all are met, 1 if one is not, 2 if the audit cannot tell."""
     from heedful import api
     from heedful.audits import requirements as checks
     from heedful.storage.atomic_files import write_text

@@ -27,7 +27,7 @@ from heedful.cli.options import (
     print_result,
     share,
 )
-from heedful.config import MAPS, MEASURES, AuditSettings
+from heedful.config import ARCHITECTURES, MAPS, MEASURES, AuditSettings
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
@@ -75,6 +75,12 @@ class StudyOptions(TypedDict, total=False):
     steps: Annotated[int, number(1, help="Training steps, instead of the budget's.")]
     learning_rate: Annotated[float, typer.Option(metavar="RATE", help="Learning rate, instead of the budget's.")]
     max_length: Annotated[int, number(1, help="Longer texts are cut to this many words.")]
+    model: Annotated[str, choice(ARCHITECTURES, metavar="MODEL", help="lstm or transformer; lstm by default.")]
+    guide: Annotated[
+        str, choice(("ibm",), metavar="GUIDE", help="ibm: draw attention towards word counts at first; sentence pairs.")
+    ]
+    guide_steps: Annotated[int, number(1, help="Steps in which the guide fades; a quarter of all by default.")]
+    uniform_steps: Annotated[int, number(0, help="Hold attention uniform for so many steps at first.")]
 
 
 def study(
@@ -184,10 +190,10 @@ class AuditOptions(TypedDict, total=False):
     spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
     smallest_movement: Annotated[
         float,
-        share(help=f"Smallest movement of the prediction worth having; {AuditSettings.smallest_movement} by default."),
+        share(help=f"Smallest change of the prediction that counts; {AuditSettings.smallest_movement} by default."),
     ]
     smallest_tau: Annotated[
-        float, share(help=f"Smallest τ with importance worth having; {AuditSettings.smallest_tau} by default.")
+        float, share(help=f"Smallest τ with importance that counts; {AuditSettings.smallest_tau} by default.")
     ]
     smallest_excess: Annotated[
         float,
@@ -203,7 +209,7 @@ class AuditOptions(TypedDict, total=False):
     smallest_divergence: Annotated[
         float,
         share(
-            help="Divergence, in nats, from which on another map is a different one; "
+            help="Divergence, in nats, above which another map counts as different; "
             f"{AuditSettings.smallest_divergence} by default."
         ),
     ]

@@ -213,7 +213,7 @@ def _beyond_chance(question: str, result: FollowedTraining, row: StepAgreement) 
         question,
         against_chance(row.estimate, result.random_agreement, row.excess),
         f"{row.name} {with_interval(row.estimate)} against {result.random_agreement:.0%} at random "
-        f"and {row.shuffle.value:.0%} for other texts of the same length",
+        f"and {row.shuffle.value:.0%} for the shuffled baseline",
     )
 
 
@@ -230,7 +230,7 @@ def _gained(question: str, result: FollowedTraining, row: StepAgreement) -> Ques
 
 def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     if known == "unclear":
-        course = "it stays open whether attention looks where single words give the answer away"
+        course = "we can't tell yet whether attention looks where single words give the answer away"
     elif known == "no":
         course = "attention does not look where single words give the answer away"
     else:
@@ -243,7 +243,7 @@ def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     trust = {
         "yes": "more often than chance, it looks at the words that the prediction depends on",
         "no": "it does not look at the words that the prediction depends on",
-        "unclear": "whether it looks at the words that the prediction depends on stays open",
+        "unclear": "we can't tell yet whether it looks at the words that the prediction depends on",
     }[salient]
     return f"{course}; {trust}"
 
@@ -323,7 +323,7 @@ class FollowedDirectory:
         earlier = [s for s in self._steps() if s.step < step]
         kept = {s.step for s in earlier}
         for path in listed(self.folder.trace_folder(), "*.parquet"):
-            if path.stem.isdecimal() and int(path.stem) not in kept:
+            if path.stem.isdecimal() and int(path.stem) not in kept and path.is_file():
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
         trace = Trace(self.folder.trace_folder())

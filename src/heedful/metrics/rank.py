@@ -1,4 +1,4 @@
-"""Rank correlation: Kendall's τ-b of many rows at once by a compiled loop, and the highest value it can have."""
+"""Rank correlation: Kendall's τ-b of many rows at once by a compiled loop, its highest value, and Somers' d."""
 
 import inspect
 import math
@@ -77,6 +77,22 @@ def kendall_ceiling(u: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.flo
     ceiling = np.full(len(rows), np.nan)
     np.sqrt((pairs - tied) / np.maximum(pairs, 1), out=ceiling, where=tied < pairs)
     return ceiling
+
+
+def somers_d(u: Rows, v: Rows, *, mask: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Somers' d of each row of u given the same row of v (Somers 1962), in [−1, 1].
+
+        d = (P − Q) / (n₀ − n₂)
+
+    P, Q, n₀ and n₂ as in `kendall_tau_b`: of the pairs of positions that v tells apart, how many more u puts in the
+    same order than in the opposite one. Pairs tied in v do not count, so the value 1 can be reached however many there
+    are. NaN where τ-b is.
+
+    >>> somers_d([[0.1, 0.7, 0.2]], [[0.0, 1.0, 0.0]]), kendall_tau_b([[0.1, 0.7, 0.2]], [[0.0, 1.0, 0.0]]).round(3)
+    (array([1.]), array([0.816]))
+    """
+    ratio: NDArray[np.float64] = kendall_ceiling(u, mask=mask) / kendall_ceiling(v, mask=mask)
+    return np.clip(kendall_tau_b(u, v, mask=mask) * ratio, -1.0, 1.0)
 
 
 def compiled(kernel: Callable[P, R]) -> Callable[P, R]:

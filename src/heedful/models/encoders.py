@@ -113,24 +113,38 @@ class GRUEncoder(Encoder):
 class TransformerEncoder(Encoder):
     """Post-norm Transformer layers whose self-attention weights are returned (meister2021, App. B).
 
-    α = softmax(QKᵀ / √d);  sinusoidal positions; a feed-forward layer of four times the width.
+    α = softmax(QKᵀ / √d);  sinusoidal positions, unless `positions` is false; a feed-forward layer of four times the
+    width.
     """
 
-    def __init__(self, embedding: int, hidden: int, layers: int, dropout: float, heads: int = 1) -> None:
+    def __init__(
+        self, embedding: int, hidden: int, layers: int, dropout: float, heads: int = 1, *, positions: bool = True
+    ) -> None:
         super().__init__()
-        self.width = hidden
+        self.width, self.positions = hidden, positions
         self.project = nn.Linear(embedding, hidden) if embedding != hidden else nn.Identity()
         self.layers = nn.ModuleList([_TransformerLayer(hidden, heads, dropout) for _ in range(layers)])
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[Float[Tensor, "B H L L"], ...]]:
         """The states of the last layer and every layer's weights."""
-        h = self.project(embedded)
-        h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
-        weights = []
+        h, weights = self._placed(embedded), []
         for layer in self.layers:
             h, alpha = layer(h, mask)
             weights.append(alpha)
         return h, tuple(weights)
+
+    def states(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, ...]:
+        """The states below the first layer and above each."""
+        states = [self._placed(embedded)]
+        for layer in self.layers:
+            states.append(layer(states[-1], mask)[0])
+        return tuple(states)
+
+    def _placed(self, embedded: Embedded) -> Hidden:
+        h: Tensor = self.project(embedded)
+        if self.positions:
+            h = h + sinusoidal_positions(h.shape[1], h.shape[2], h.device, h.dtype)
+        return h
 
 
 class _TransformerLayer(nn.Module):
@@ -164,7 +178,9 @@ def build_encoder(config: ModelConfig) -> Encoder:
         both = config.encoder == "bilstm"
         return LSTMEncoder(config.embedding, config.hidden, config.layers, both, config.dropout)
     if config.encoder == "transformer":
-        return TransformerEncoder(config.embedding, config.hidden, config.layers, config.dropout)
+        return TransformerEncoder(
+            config.embedding, config.hidden, config.layers, config.dropout, config.heads, positions=config.positions
+        )
     raise ConfigError(f"encoder {config.encoder!r} is not one of embedding, affine, lstm, bilstm, transformer")
 
 

@@ -1,15 +1,18 @@
-"""Guided attention: a loss that draws a translator's attention towards α^IBM at first, and fades."""
+"""Help for attention at first: held uniform for some steps, or drawn towards α^IBM by a loss that fades."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from heedful.data.batching import PairBatch
+from heedful.data.batching import Batch, PairBatch
 from heedful.errors import ConfigError
+from heedful.models.classifier import AttentionClassifier
 from heedful.models.lexicon import Lexicon
-from heedful.models.translator import Translator
+from heedful.models.translator import PairModel
 
 
 class AttentionGuide:
@@ -55,7 +58,7 @@ class AttentionGuide:
         )
         return alpha.float()
 
-    def loss(self, model: Translator, batch: PairBatch, step: int) -> Float[Tensor, ""]:
+    def loss(self, model: PairModel, batch: PairBatch, step: int) -> Float[Tensor, ""]:
         """The loss of a batch at a step; once the guide has faded, the model's own."""
         weight = self.weight(step)
         if weight == 0.0:
@@ -66,3 +69,46 @@ class AttentionGuide:
         away = -(self.targets(batch)[:, None] * logs).sum(-1).mean(1)
         loss: Tensor = own + weight * away[real].mean()
         return loss
+
+
+class HelpedModel:
+    """A model for the training loop whose attention is helped in the first steps; the model itself stays the same.
+
+    uniform_steps: attention is held uniform for so many steps, then released. guide: its steps count from the release.
+
+    >>> from heedful.config import ModelConfig
+    >>> helped = HelpedModel(AttentionClassifier(ModelConfig(3, hidden=2), 5, 2), uniform_steps=2)
+    >>> [helped.at(step).mode for step in (0, 1, 2)]
+    ['uniform', 'uniform', 'learned']
+    """
+
+    def __init__(
+        self, model: AttentionClassifier | PairModel, *, uniform_steps: int = 0, guide: AttentionGuide | None = None
+    ) -> None:
+        self.model, self.uniform_steps, self.guide, self.step = model, uniform_steps, guide, 0
+
+    def at(self, step: int) -> AttentionClassifier | PairModel:
+        """The model as it is before this step."""
+        self.step, self.model.mode = step, "uniform" if step < self.uniform_steps else "learned"
+        return self.model
+
+    @property
+    def scorer(self) -> nn.Module:
+        """The parameters of attention, which may have a learning rate of their own."""
+        return self.model.scorer
+
+    def loss(self, batch: Batch | PairBatch) -> Float[Tensor, ""]:
+        """The loss of a batch at the present step."""
+        if self.guide is None or self.step < self.uniform_steps:
+            return self.model.loss(batch)  # type: ignore[arg-type]
+        assert isinstance(self.model, PairModel)
+        assert isinstance(batch, PairBatch)
+        return self.guide.loss(self.model, batch, self.step - self.uniform_steps)
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Those of the model."""
+        return self.model.parameters()
+
+    def train(self, mode: bool = True) -> object:
+        """Switch the model's dropout on or off."""
+        return self.model.train(mode)

@@ -1,12 +1,13 @@
 """Sequence-to-sequence models with attention: snell2021's translator, copying model and linear translator.
 
-Teacher forcing runs over whole sequences at once, since the decoder's states do not depend on attention.
+Teacher forcing runs over whole sequences at once, since the decoder's states do not depend on attention. `PairModel` is
+what training, recording and decoding need of any such model; `models.transformer` has another.
 """
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,7 +21,7 @@ from heedful.models.classifier import log_odds
 from heedful.models.encoders import Embedded, GRUEncoder, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
 from heedful.models.training import evaluation_mode
 
-State = tuple[Float[Tensor, "layers B S"], ...]  # h and c of an LSTM, h of a GRU
+State = tuple[Shaped[Tensor, "_ B _"], ...]  # h and c of an LSTM, h of a GRU
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,83 @@ class PairScorer(nn.Module):
         return torch.einsum("bhtd,bld->bhtl", queries, hidden)
 
 
-class Translator(nn.Module):
+class PairModel(nn.Module):
+    """A model of sentence pairs: encode, decode, attend from each decoder state to the encoder's, read both.
+
+    `mode` says whether attention is learned or uniform. The state that `decode` starts from has the batch as its second
+    axis in every part.
+    """
+
+    embedding: nn.Embedding
+    encoder: nn.Module
+    scorer: nn.Module
+
+    def __init__(self, config: TranslatorConfig, mode: AttentionMode) -> None:
+        super().__init__()
+        if mode not in ("learned", "uniform"):
+            raise ConfigError(f"a translator's attention is learned or uniform, not {mode!r}")
+        self.config, self.mode = config, mode
+
+    def embed_target(self, words: Int[Tensor, "B T"]) -> Embedded:
+        """The embeddings that the decoder reads."""
+        raise NotImplementedError
+
+    def encode(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, State]:
+        """Encoder states, and the state the decoder starts from."""
+        raise NotImplementedError
+
+    def decode(self, embedded: Embedded, state: State) -> tuple[Float[Tensor, "B T S"], State]:
+        """Decoder states from the embeddings of the words before them, and the state after the last."""
+        raise NotImplementedError
+
+    def pool(self, alpha: Float[Tensor, "B H T L"], hidden: Hidden) -> Float[Tensor, "B T C"]:
+        """Context vectors under some attention weights."""
+        raise NotImplementedError
+
+    def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
+        """The context vector where every head attends to one position alone, from that position's state."""
+        raise NotImplementedError
+
+    def read(self, context: Float[Tensor, "*rows C"], states: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows V"]:
+        """Logits of the next word from a context vector and a decoder state."""
+        raise NotImplementedError
+
+    def forward(self, batch: PairBatch) -> TranslatorOutput:
+        """Teacher forcing over the whole target."""
+        return self.from_embeddings(self.embedding(batch.source), batch)
+
+    def from_embeddings(self, embedded: Embedded, batch: PairBatch) -> TranslatorOutput:
+        """The same from source embeddings, so that gradients can be taken with respect to them."""
+        hidden, start = self.encode(embedded, batch.source_mask)
+        states, _ = self.decode(self.embed_target(batch.target_in), start)
+        context, alpha = self.attend(states, hidden, batch.source_mask)
+        return TranslatorOutput(context, alpha, hidden, states)
+
+    def attend(
+        self, states: Float[Tensor, "B T S"], hidden: Hidden, mask: Mask
+    ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, "B H T L"]]:
+        """Context vectors and the attention weights."""
+        alpha = attention_weights(self.scorer, self.mode, self.config.heads, states, hidden, mask)
+        return self.pool(alpha, hidden), alpha
+
+    def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
+        """Mean negative log-likelihood of the target words."""
+        output, real = self(batch), batch.target_mask
+        return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
+
+
+def attention_weights(
+    scorer: nn.Module, mode: AttentionMode, heads: int, states: Float[Tensor, "B T S"], hidden: Hidden, mask: Mask
+) -> Float[Tensor, "B H T L"]:
+    """The softmax of a scorer's scores; uniform over each source's words, whatever the scores, if the mode says so."""
+    if mode == "uniform":
+        row = project("uniform", hidden.new_zeros(mask.shape), mask)
+        return row[:, None, None, :].expand(-1, heads, states.shape[1], -1)
+    scores = scorer(states, hidden)
+    return project("softmax", scores, mask[:, None, None, :].expand_as(scores))
+
+
+class Translator(PairModel):
     """Encoder, decoder, attention between them, and the network N that reads both (snell2021 §2.1, A.8).
 
         c_t = Σ_k Σ_l α^(k)_{t,l} h_l                  attention = "bilinear" (Eqs 2, 21)
@@ -66,13 +143,11 @@ class Translator(nn.Module):
     """
 
     def __init__(self, config: TranslatorConfig, vocabulary: int, mode: AttentionMode = "learned") -> None:
-        super().__init__()
-        if mode not in ("learned", "uniform"):
-            raise ConfigError(f"a translator's attention is learned or uniform, not {mode!r}")
-        self.config, self.mode, width = config, mode, config.hidden
-        self.embedding = _embedding(config, vocabulary)
+        super().__init__(config, mode)
+        width = config.hidden
+        self.embedding = build_embedding(config, vocabulary)
         if not config.shared_embedding:
-            self.embedding_target = _embedding(config, vocabulary)
+            self.embedding_target = build_embedding(config, vocabulary)
         self.encoder: LSTMEncoder | GRUEncoder
         self.decoder: nn.LSTM | nn.GRU
         if config.cell == "gru":
@@ -124,6 +199,25 @@ class Translator(nn.Module):
             states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
             context, alpha = self.attend(states, hidden, batch.source_mask)
             return TranslatorOutput(context, alpha, hidden, states)
+        return super().forward(batch)
+
+    def pool(self, alpha: Float[Tensor, "B H T L"], hidden: Hidden) -> Float[Tensor, "B T C"]:
+        """Context vectors under some attention weights."""
+        if not len(self.values):
+            return torch.einsum("bhtl,bld->btd", alpha, hidden)
+        pooled = torch.einsum("bhtl,bld->bhtd", alpha, hidden)
+        return torch.stack([value(pooled[:, k]) for k, value in enumerate(self.values)]).mean(0)
+
+    def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
+        """The context vector where every head attends to one position alone, from that position's state."""
+        raise NotImplementedError
+
+    def read(self, context: Float[Tensor, "*rows C"], states: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows V"]:
+        """Logits of the next word from a context vector and a decoder state."""
+        raise NotImplementedError
+
+    def forward(self, batch: PairBatch) -> TranslatorOutput:
+        """Teacher forcing over the whole target."""
         return self.from_embeddings(self.embedding(batch.source), batch)
 
     def from_embeddings(self, embedded: Embedded, batch: PairBatch) -> TranslatorOutput:
@@ -137,13 +231,96 @@ class Translator(nn.Module):
         self, states: Float[Tensor, "B T S"], hidden: Hidden, mask: Mask
     ) -> tuple[Float[Tensor, "B T C"], Float[Tensor, "B H T L"]]:
         """Context vectors and the attention weights."""
-        if self.mode == "uniform":  # the same for all heads and output positions, whatever the scores
-            row = project("uniform", hidden.new_zeros(mask.shape), mask)
-            alpha = row[:, None, None, :].expand(-1, self.config.heads, states.shape[1], -1)
-        else:
-            scores = self.scorer(states, hidden)
-            alpha = project("softmax", scores, mask[:, None, None, :].expand_as(scores))
+        alpha = attention_weights(self.scorer, self.mode, self.config.heads, states, hidden, mask)
         return self.pool(alpha, hidden), alpha
+
+    def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
+        """Mean negative log-likelihood of the target words."""
+        output, real = self(batch), batch.target_mask
+        return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
+
+
+def attention_weights(
+    scorer: nn.Module, mode: AttentionMode, heads: int, states: Float[Tensor, "B T S"], hidden: Hidden, mask: Mask
+) -> Float[Tensor, "B H T L"]:
+    """The softmax of a scorer's scores; uniform over each source's words, whatever the scores, if the mode says so."""
+    if mode == "uniform":
+        row = project("uniform", hidden.new_zeros(mask.shape), mask)
+        return row[:, None, None, :].expand(-1, heads, states.shape[1], -1)
+    scores = scorer(states, hidden)
+    return project("softmax", scores, mask[:, None, None, :].expand_as(scores))
+
+
+class Translator(PairModel):
+    """Encoder, decoder, attention between them, and the network N that reads both (snell2021 §2.1, A.8).
+
+        c_t = Σ_k Σ_l α^(k)_{t,l} h_l                  attention = "bilinear" (Eqs 2, 21)
+        c_t = (1/K) Σ_k P^(k)(Σ_l α^(k)_{t,l} h_l)     attention = "affine", as the released code has it
+        p_t = N([c_t, s_t]), one hidden layer;   p_t = σ(W(c_t + s_t))   (A.1, `output = "linear"`)
+
+    h_l is the encoder's own state, both directions side by side; P^(k) maps it to the decoder's width after pooling.
+    One embedding serves both sides, or each has its own. The decoder starts from the encoder's last state, layer by
+    layer the mean of both directions.
+    """
+
+    def __init__(self, config: TranslatorConfig, vocabulary: int, mode: AttentionMode = "learned") -> None:
+        super().__init__(config, mode)
+        width = config.hidden
+        self.embedding = build_embedding(config, vocabulary)
+        if not config.shared_embedding:
+            self.embedding_target = build_embedding(config, vocabulary)
+        self.encoder: LSTMEncoder | GRUEncoder
+        self.decoder: nn.LSTM | nn.GRU
+        if config.cell == "gru":
+            self.encoder = GRUEncoder(config.embedding, width)
+            self.decoder = nn.GRU(config.embedding, width, batch_first=True)
+        else:
+            dropout = config.dropout if config.layers > 1 else 0.0
+            self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
+            self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)
+        self.scorer = PairScorer(width, self.encoder.width, config.attention, config.heads)
+        projected = config.attention == "affine"
+        heads = config.heads if projected else 0
+        self.values = nn.ModuleList([nn.Linear(self.encoder.width, width) for _ in range(heads)])
+        if config.output == "linear":
+            self.output: nn.Module = nn.Linear(width, vocabulary, bias=False)
+        else:
+            self.context_in = nn.Linear((width if projected else self.encoder.width) + width, width)
+            self.output = nn.Linear(width, vocabulary)
+
+    def embed_target(self, words: Int[Tensor, "B T"]) -> Embedded:
+        """The embeddings that the decoder reads."""
+        embedded: Tensor = self.embedding(words) if self.config.shared_embedding else self.embedding_target(words)
+        return embedded
+
+    def encode(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, State]:
+        """Encoder states, and the state the decoder starts from."""
+        hidden, last = self.encoder.with_last_state(embedded, mask)
+        directions = 2 if self.config.bidirectional else 1
+        starts = []
+        for part in zip(*last, strict=True):
+            every = torch.stack(part)
+            starts.append(every.view(self.config.layers, directions, *every.shape[1:]).mean(1))
+        return hidden, tuple(starts)
+
+    def decode(self, embedded: Embedded, state: State) -> tuple[Float[Tensor, "B T S"], State]:
+        """Decoder states from the embeddings of the words before them, and the state after the last."""
+        if isinstance(self.decoder, nn.GRU):
+            states, h = self.decoder(embedded, state[0])
+            return states, (h,)
+        states, after = self.decoder(embedded, (state[0], state[1]))
+        return states, after
+
+    def forward(self, batch: PairBatch) -> TranslatorOutput:
+        """Teacher forcing over the whole target."""
+        by_word = not self.config.bidirectional and self.config.shared_embedding
+        if by_word and is_faster_by_word(self.decoder, self.embedding, batch.source):
+            assert isinstance(self.encoder, LSTMEncoder)
+            hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
+            states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
+            context, alpha = self.attend(states, hidden, batch.source_mask)
+            return TranslatorOutput(context, alpha, hidden, states)
+        return super().forward(batch)
 
     def pool(self, alpha: Float[Tensor, "B H T L"], hidden: Hidden) -> Float[Tensor, "B T C"]:
         """Context vectors under some attention weights."""
@@ -174,13 +351,9 @@ class Translator(nn.Module):
         logits = self.output(inner.tanh() if self.config.output == "tanh" else inner.relu())
         return logits
 
-    def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
-        """Mean negative log-likelihood of the target words."""
-        output, real = self(batch), batch.target_mask
-        return F.cross_entropy(self.read(output.context[real], output.states[real]), batch.target_out[real])
 
-
-def _embedding(config: TranslatorConfig, vocabulary: int) -> nn.Embedding:
+def build_embedding(config: TranslatorConfig, vocabulary: int) -> nn.Embedding:
+    """Embeddings drawn from a normal distribution of the configured spread; that of padding is not trained."""
     embedding = nn.Embedding(vocabulary, config.embedding, padding_idx=PAD)
     nn.init.normal_(embedding.weight, std=config.embedding_scale)
     return embedding
@@ -188,7 +361,7 @@ def _embedding(config: TranslatorConfig, vocabulary: int) -> nn.Embedding:
 
 @torch.no_grad()
 def translator_probe(
-    model: Translator,
+    model: PairModel,
     hidden: Hidden,
     states: Float[Tensor, "B T S"],
     targets: Int[Tensor, "B T"],
@@ -215,7 +388,7 @@ def translator_probe(
 
 
 def translate(
-    model: Translator, pairs: EncodedPairs, *, beam: int = 1, max_length: int | None = None, max_tokens: int = 8192
+    model: PairModel, pairs: EncodedPairs, *, beam: int = 1, max_length: int | None = None, max_tokens: int = 8192
 ) -> list[list[int]]:
     """Translate every source; the ids are without `<bos>` and `<eos>`. The model's mode is restored.
 
@@ -238,7 +411,7 @@ def translate(
 
 @torch.no_grad()
 def beam_search(
-    model: Translator, source: Int[Tensor, "B L"], mask: Mask, limits: Int[Tensor, " B"], beam: int
+    model: PairModel, source: Int[Tensor, "B L"], mask: Mask, limits: Int[Tensor, " B"], beam: int
 ) -> list[list[int]]:
     """The most probable of `beam` hypotheses for each source, by the sum of log-probabilities; beam 1 is greedy.
 

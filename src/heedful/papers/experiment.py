@@ -1,15 +1,17 @@
 """An experiment of a paper: what it needs computed first, the function that reads its finding, its result on disk.
 
-A unit is a function of plain arguments; its answer is computed once and stored in a file of its own. A result is one
-JSON file per experiment and budget, with its manifest; it is stale once settings or version of its experiment change.
+A unit is a function of plain arguments. Its answer is computed once and stored, small, in a file of its own beside the
+results, so that it can be kept with them; trained models stay in a work folder and may be deleted. A result is one JSON
+file per experiment and budget, with its manifest; it is stale once settings or version of its experiment change.
 """
 
 import json
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from heedful.config import BUDGETS, StudyConfig
 from heedful.errors import ConfigError, RunError
@@ -19,9 +21,8 @@ from heedful.storage.atomic_files import valid_path
 from heedful.storage.manifest import Manifest, source_commit, utc_now, versions
 from heedful.storage.serialization import Stored, content, digest, from_mapping
 from heedful.storage.step_cache import Notify, StepRecord, read_answer, record_beside, write_answer
-from heedful.studies.run_directory import RunDirectory
 
-UNITS = "units"  # the folder of answers below a workspace
+UNITS = "units"  # the folder of answers beside the results
 Answer = Mapping[str, Any]  # what a unit returns
 Key = TypeVar("Key", bound=Hashable)
 
@@ -30,9 +31,11 @@ Key = TypeVar("Key", bound=Hashable)
 class Unit:
     """One computation of a paper: `module:function(**arguments, device=…, report=…)`, whose answer JSON can hold.
 
-    The arguments decide the answer and name its file. paths: those arguments that are paths below the workspace. makes:
-    those paths that the function writes with `write_with_record` and that other units read; without them it is not
-    done.
+    The arguments decide the answer and name its file. paths: those arguments that are paths below the work folder.
+    makes: those paths that the function writes with `write_with_record` and that other units read; without them it is
+    not done. study: the study whose folder is one of its paths, and `part`, what it reads of it: the data alone, or
+    trained models and the result too. after: units whose files it reads. Neither is needed once its answer is stored.
+    version: raised by hand when the function comes to mean something else.
     """
 
     name: str
@@ -40,6 +43,10 @@ class Unit:
     arguments: Mapping[str, Any]
     paths: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
+    study: StudyConfig | None = None
+    part: Literal["data", "models"] = "models"
+    after: tuple["Unit", ...] = ()
+    version: int = 1
 
     @property
     def file(self) -> str:
@@ -48,32 +55,49 @@ class Unit:
         >>> Unit("a", "m:f", {"x": 1}).file == Unit("a", "m:f", {"x": 2}).file
         False
         """
-        content = json.dumps([self.function, self.arguments], sort_keys=True)
+        version = [] if self.version == 1 else [self.version]
+        content = json.dumps([self.function, self.arguments, *version], sort_keys=True)
         return f"{self.name}-{sha256(content.encode()).hexdigest()[:8]}.json"
 
-    def job(self, workspace: Path, device: str) -> Job:
+    def job(self, workspace: "Workspace", device: str) -> Job:
         """The job that computes it and saves its answer."""
-        paths = {name: str(workspace / self.arguments[name]) for name in self.paths}
+        paths = {name: str(workspace.root / self.arguments[name]) for name in self.paths}
         arguments = {"function": self.function, "arguments": {**self.arguments, **paths}, "device": device}
-        return Job(self.name, f"{__name__}:compute", arguments | {"out": str(workspace / UNITS / self.file)})
+        return Job(self.name, f"{__name__}:compute", arguments | {"out": str(workspace.units / self.file)})
 
-    def is_done(self, workspace: Path, notify: Notify) -> bool:
+    def is_done(self, workspace: "Workspace", notify: Notify) -> bool:
         """Whether its answer and the files that it makes are there and undamaged; `notify` hears of damage."""
-        files = [record_beside(workspace / self.arguments[name]).repair(notify) for name in self.makes]
-        return StepRecord(workspace / UNITS / self.file).repair(notify) and all(files)
+        files = [record_beside(workspace.root / self.arguments[name]).repair(notify) for name in self.makes]
+        return StepRecord(workspace.units / self.file).repair(notify) and all(files)
 
 
 def compute(
     *, function: str, arguments: Mapping[str, Any], out: str, device: str, report: OnEvent = lambda event: None
 ) -> None:
-    """A job: compute one unit and save its answer."""
+    """A job: compute one unit and save its answer, with the seconds that it took and the commit that made it."""
     from heedful.models.training import choose_device  # needs torch, which reading results does without
 
-    write_answer(Path(out), call(function, {**arguments, "device": choose_device(device)}, report=report))
+    started = time.perf_counter()
+    answer = call(function, {**arguments, "device": choose_device(device)}, report=report)
+    seconds = round(time.perf_counter() - started, 1)
+    write_answer(Path(out), rounded(answer), seconds=seconds, finished=utc_now(), commit=source_commit())
+
+
+def rounded(value: Any) -> Any:
+    """The same nested value with every number to seven digits, which is what single precision has.
+
+    >>> rounded({"a": [1 / 3, 1, None]})
+    {'a': [0.3333333, 1, None]}
+    """
+    if isinstance(value, Mapping):
+        return {key: rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(each) for each in value]
+    return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
 def study_folder(config: StudyConfig) -> str:
-    """The folder of a study below a workspace; its name carries the digest of the settings.
+    """The folder of a study below a work folder; its name carries the digest of the settings.
 
     >>> study_folder(StudyConfig("multi30k:de-en"))[:15]
     'multi30k-de-en-'
@@ -83,20 +107,18 @@ def study_folder(config: StudyConfig) -> str:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The finished studies and units of one paper within one budget, for reading; nothing is computed here."""
+    """The answers of one paper within one budget, for reading; nothing is computed here.
+
+    root: the work folder, with trained models. units: the folder of the answers.
+    """
 
     budget: str
     root: Path
-
-    def study(self, config: StudyConfig) -> RunDirectory:
-        """The run directory of a finished study."""
-        run = RunDirectory(self.root / study_folder(config))
-        _computed(run.result_path)
-        return run
+    units: Path
 
     def answers(self, units: Iterable[Unit]) -> list[Answer]:
         """The stored answers of some units."""
-        return [read_answer(_computed(self.root / UNITS / unit.file)) for unit in units]
+        return [read_answer(_computed(self.units / unit.file)) for unit in units]
 
 
 def _computed(path: Path) -> Path:
@@ -107,13 +129,11 @@ def _computed(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Needs:
-    """What has to be computed before an experiment can be read.
+    """The units that have to be computed before an experiment can be read.
 
-    studies, units: all of them at the same time; a unit may read the data of these studies, but not their models. then:
-    what is needed after that, which may depend on what was computed.
+    then: what is needed after that, which may depend on what was computed.
     """
 
-    studies: tuple[StudyConfig, ...] = ()
     units: tuple[Unit, ...] = ()
     then: Callable[[Workspace], "Needs"] | None = None
 
@@ -161,20 +181,15 @@ def unit_experiment(
     settings: Callable[[str], Any],
     find: Callable[[str, dict[Key, list[Answer]]], Finding],
     units: Callable[[str], Mapping[Key, Sequence[Unit]]],
-    before: Callable[[str], Needs] = lambda budget: Needs(),
 ) -> Experiment:
-    """An experiment that reads the answers of units: `find(budget, answers)` gets them under the keys of their units.
-
-    before: what the units themselves read.
-    """
+    """An experiment that reads the answers of units: `find(budget, answers)` gets them under their units' keys."""
 
     def find_in(workspace: Workspace) -> Finding:
         chosen = units(workspace.budget)
         return find(workspace.budget, {key: workspace.answers(each) for key, each in chosen.items()})
 
     def needs(budget: str) -> Needs:
-        own, first = tuple(unit for each in units(budget).values() for unit in each), before(budget)
-        return replace(first, then=lambda workspace: Needs(units=own)) if first.units else replace(first, units=own)
+        return Needs(tuple(unit for each in units(budget).values() for unit in each))
 
     return Experiment(name, title, settings, find_in, needs)
 
@@ -237,6 +252,15 @@ def result_path(folder: Path, paper: str, budget: str, experiment: str) -> Path:
     'results/snell2021/quick/table2.json'
     """
     return folder / paper / budget / f"{experiment}.json"
+
+
+def units_path(folder: Path, paper: str, budget: str) -> Path:
+    """The folder of the answers of a paper's units within a budget.
+
+    >>> units_path(Path("results"), "snell2021", "quick").as_posix()
+    'results/snell2021/quick/units'
+    """
+    return folder / paper / budget / UNITS
 
 
 def stored_results(folder: Path, paper: str, budget: str, experiments: tuple[Experiment, ...]) -> Iterator[Result]:

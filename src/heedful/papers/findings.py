@@ -186,7 +186,27 @@ def seed_value(
     return Value(name, mean_over_seeds(list(per_seed), within), kept, texts, len(kept))
 
 
-def nested_value(name: str, rows: NDArray[np.float64], within: tuple[float, float] = (-1.0, 1.0)) -> Value:
+@dataclass(frozen=True)
+class Margins:
+    """The means of a table of numbers, (seeds, texts), over its rows and its columns; NaN is left out of them."""
+
+    seeds: tuple[float, ...]
+    texts: tuple[float, ...]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64]) -> "Margins":
+        """The margins of a table; a seed or a text without any number has none.
+
+        >>> Margins.of(np.array([[0.0, 1.0], [1.0, np.nan]])).texts
+        (0.5, 1.0)
+        """
+        seeds, texts = (
+            tuple(float(np.nanmean(line)) for line in lines if not np.isnan(line).all()) for lines in (rows, rows.T)
+        )
+        return cls(seeds, texts)
+
+
+def nested_value(name: str, rows: NDArray[np.float64] | Margins, within: tuple[float, float] = (-1.0, 1.0)) -> Value:
     """A number measured on the same texts by every seed, rows (seeds, texts): its interval is over seeds and texts.
 
     A seed's value is its mean over texts; NaN is left out. within: the range of the statistic.
@@ -195,8 +215,8 @@ def nested_value(name: str, rows: NDArray[np.float64], within: tuple[float, floa
     >>> value.texts, value.seeds, round(value.estimate.value, 3)
     (2, 3, 0.217)
     """
-    per_seed = [float(np.nanmean(row)) for row in rows if not np.isnan(row).all()]
-    over_texts = np.array([np.nanmean(column) for column in rows.T if not np.isnan(column).all()])
+    margins = rows if isinstance(rows, Margins) else Margins.of(rows)
+    per_seed, over_texts = list(margins.seeds), np.array(margins.texts)
     if len(per_seed) < 2 or len(over_texts) < 2:
         return replace(seed_value(name, per_seed), texts=len(over_texts))
     error = float(over_texts.std(ddof=1) / math.sqrt(len(over_texts)))

@@ -1,7 +1,7 @@
 """Reproduce a paper: compute what its experiments need, then read their findings; stored results are kept."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -22,6 +22,7 @@ from heedful.papers.experiment import (
     new_result,
     result_path,
     study_folder,
+    units_path,
 )
 from heedful.papers.published import csv_rows
 from heedful.storage.atomic_files import valid_path
@@ -85,15 +86,16 @@ def reproduce(
     """The results of these experiments: read from `results` where they are stored and not stale, else made now.
 
     First `prepare` computes whatever is missing, for all experiments together; then each experiment reads its finding.
-    work: the folder of trained models and computed answers, which is kept. again: read the findings once more from it.
-    data: only train the studies of these corpora, and read no finding; a large budget can be computed in such parts.
+    results: also holds the answers of units, so that what was computed is kept with the results. work: the folder of
+    trained models, needed only until what they were trained for is computed. again: read the findings once more. data:
+    only train and measure the studies of these corpora, and read no finding; a large budget can be computed in parts.
     """
     source = paper(key)
     chosen = source.experiments if list(names) == ["all"] else tuple(source.experiment(name) for name in names)
     stored = {experiment.name: _stored(source, experiment, budget, results, on_progress) for experiment in chosen}
     made = {name: result for name, result in stored.items() if result is not None and not again}
     wanted = [experiment for experiment in chosen if experiment.name not in made]
-    workspace = Workspace(budget, work / key / budget)
+    workspace = Workspace(budget, work / key / budget, units_path(results, key, budget))
     for folder in (results / key / budget, workspace.root) if wanted else ():
         write_folder_manifest(folder, key, budget)
     spent = prepare(wanted, workspace, jobs=jobs, device=device, data=data, on_progress=on_progress)
@@ -133,89 +135,99 @@ def prepare(
     data: Sequence[str] = (),
     on_progress: OnEvent = lambda event: None,
 ) -> dict[str, float]:
-    """Compute what some experiments need and the workspace does not have; what is there and undamaged is kept.
+    """Compute the units that some experiments need and the workspace does not have; what is there is kept.
 
-    data: of all this only the studies of these corpora.
+    data: of all units only those that read the studies of these corpora.
 
-    The models of all studies and the units of all experiments go through one pool of workers. So do, after that, the
-    analyses of the studies and the units that depend on the first. Run directories stay locked until all is done.
+    Units of all experiments go through one pool of workers. Those that read a study wait for it: one study after
+    another is trained, analysed and read, so that little is lost if this is interrupted. A study that no missing unit
+    reads is not trained. Run directories stay locked until their units are done.
 
     Returns the seconds of computing by experiment; what several experiments need is counted for the first of them.
     """
     refuse_irregular(workspace.root)
+    refuse_irregular(workspace.units)
     spent = {experiment.name: 0.0 for experiment in experiments}
     needs = {experiment.name: experiment.needs(workspace.budget) for experiment in experiments}
     if data:
-        needs = _only_studies(needs, data)
-    trained: list[tuple[str, OpenStudy]] = []  # each with the experiment that it was opened for
-    with ExitStack() as locks:
-        while needs or trained:
-            opened = [
-                (name, locks.enter_context(_open(config, workspace, device, on_progress)))
-                for name, config in _missing_studies(needs, workspace)
-            ]
-            parts = {
-                "studies to analyse": [(name, _analysis_job(study)) for name, study in trained],
-                "models to train": [(name, job) for name, study in opened for job in _training_jobs(study)],
-                "units to compute": [
-                    (name, unit.job(workspace.root, device))
-                    for name, unit in _missing_units(needs, workspace, on_progress)
-                ],
+        needs = _only_of_studies(needs, data)
+
+    def run(owned: Sequence[tuple[str, Job]], what: str, inherit: Sequence[int] = ()) -> dict[str, Any]:
+        """The answers of some jobs, each with the experiment that it is for."""
+        if owned:
+            on_progress({"stage": f"{len(owned)} {what}"})
+        timed = [_timed(job) for _, job in owned]
+        done = run_jobs(timed, workers=jobs, on_event=on_progress, inherit=inherit)
+        for name, job in owned:
+            spent[name] += done[job.name][1]
+        return {name: answer for name, (answer, _) in done.items()}
+
+    while needs:
+        missing = _missing_units(needs, workspace, on_progress)
+        while missing:
+            ready = {
+                file: pair for file, pair in missing.items() if not missing.keys() & {u.file for u in pair[1].after}
             }
-            if any(parts.values()):
-                on_progress({"stage": ", ".join(f"{len(part)} {what}" for what, part in parts.items() if part)})
-            owned = [pair for part in parts.values() for pair in part]
-            done = run_jobs(
-                [_timed(job) for _, job in owned],
-                workers=jobs,
-                on_event=on_progress,
-                inherit=[study.lock for _, study in (*trained, *opened)],
-            )
-            for name, job in owned:
-                spent[name] += done[job.name][1]
-            for _, study in trained:
-                study.finish(done[_analysis_job(study).name][0])
-            trained = opened
-            needs = {name: each.then(workspace) for name, each in needs.items() if each.then}
+            free = {file: pair for file, pair in ready.items() if pair[1].study is None}
+            if free:
+                run([(name, unit.job(workspace, device)) for name, unit in free.values()], "units to compute")
+                missing = {file: pair for file, pair in missing.items() if file not in free}
+                continue
+            owner, first = next(iter(ready.values()))
+            assert first.study is not None
+            of_study = {file: pair for file, pair in ready.items() if pair[1].study == first.study}
+            with ExitStack() as locks:
+                held = []
+                if not is_intact(RunDirectory(workspace.root / study_folder(first.study))):
+                    study = locks.enter_context(_open(first.study, workspace, device, on_progress))
+                    held.append(study.lock)
+                    if any(unit.part == "models" for _, unit in of_study.values()):
+                        run([(owner, job) for job in _training_jobs(study)], "models to train", held)
+                        analysis = _analysis_job(study)
+                        study.finish(run([(owner, analysis)], "study to analyse", held)[analysis.name])
+                own = [(name, unit.job(workspace, device)) for name, unit in of_study.values()]
+                run(own, "units to compute", held)
+            missing = {file: pair for file, pair in missing.items() if file not in of_study}
+        needs = {name: each.then(workspace) for name, each in needs.items() if each.then}
     return spent
 
 
-def _only_studies(needs: Mapping[str, Needs], data: Sequence[str]) -> dict[str, Needs]:
-    """Of all needs only the studies of some corpora."""
-    known = dict.fromkeys(config.data for each in needs.values() for config in each.studies)
+def _only_of_studies(needs: Mapping[str, Needs], data: Sequence[str]) -> dict[str, Needs]:
+    """Of all needs only the units that read the studies of some corpora."""
+    known = dict.fromkeys(unit.study.data for each in needs.values() for unit in each.units if unit.study)
     for name in data:
         if needs and name not in known:
             raise ConfigError(f"these experiments have no study of {name!r}; they have {', '.join(known) or 'none'}")
-    return {key: Needs(tuple(c for c in each.studies if c.data in data)) for key, each in needs.items()}
-
-
-def _missing_studies(needs: Mapping[str, Needs], workspace: Workspace) -> Iterator[tuple[str, StudyConfig]]:
-    """The studies that are unfinished or damaged, each with the first experiment that needs it."""
-    wanted: dict[str, tuple[str, StudyConfig]] = {}
-    for name, each in needs.items():
-        for config in each.studies:
-            wanted.setdefault(study_folder(config), (name, config))
-    for folder, pair in wanted.items():
-        if not is_intact(RunDirectory(workspace.root / folder)):
-            yield pair
+    return {
+        key: Needs(tuple(unit for unit in each.units if unit.study and unit.study.data in data))
+        for key, each in needs.items()
+    }
 
 
 def _missing_units(
     needs: Mapping[str, Needs], workspace: Workspace, on_progress: OnEvent
-) -> Iterator[tuple[str, Unit]]:
-    """The units that are not done, each with the first experiment that needs it and all files that any needs of it."""
+) -> dict[str, tuple[str, Unit]]:
+    """The units that are not done, each with the first experiment that needs it and all files that any needs of it.
+
+    What only units that are done have read is not needed.
+    """
     wanted: dict[str, tuple[str, Unit]] = {}
+
+    def add(name: str, unit: Unit) -> None:
+        def notify(notice: str) -> None:
+            on_progress({"model": unit.name, "notice": notice})
+
+        if unit.is_done(workspace, notify):
+            return
+        first, known = wanted.get(unit.file, (name, unit))
+        wanted[unit.file] = first, replace(known, makes=tuple(dict.fromkeys((*known.makes, *unit.makes))))
+        for before in unit.after:
+            add(name, before)
+
     for name, each in needs.items():
         for unit in each.units:
-            first, known = wanted.get(unit.file, (name, unit))
-            wanted[unit.file] = first, replace(known, makes=tuple(dict.fromkeys((*known.makes, *unit.makes))))
-    for name, unit in wanted.values():
-
-        def notify(notice: str, model: str = unit.name) -> None:
-            on_progress({"model": model, "notice": notice})
-
-        if not unit.is_done(workspace.root, notify):
-            yield name, unit
+            add(name, unit)
+    return wanted
 
 
 def _open(

@@ -134,14 +134,19 @@ class ComparedStudy:
         made = [
             *study_page.data_facts(self.result),
             *study_page.training_facts(self.run, self.result),
-            *study_page.provenance(self.run, self.result),
+            *((name, _short(name, value)) for name, value in study_page.provenance(self.run, self.result)),
         ]
         figures = {study_page.agreement_key(row.name): study_page.shown_value(row) for row in own}
         return RunSummary(self.name, self.result.verdict, figures, dict(made))
 
 
+def _short(name: str, value: str) -> str:
+    """A fact of a run, fingerprints shortened: enough to see whether two are the same."""
+    return value[:12] if name in ("settings", "data", "commit") else value
+
+
 def open_studies(runs: Sequence[Path]) -> list[ComparedStudy]:
-    """The studies in those folders, which must be finished and of one task."""
+    """The studies in those folders, which must be finished; of any corpora and tasks."""
     studies = []
     for name, root in zip(comparison_names(runs), runs, strict=True):
         run = RunDirectory(root)
@@ -149,9 +154,6 @@ def open_studies(runs: Sequence[Path]) -> list[ComparedStudy]:
         if not run.result_path.exists():
             raise RunError(f"{root}: the study is not finished (it has no result.json)")
         studies.append(ComparedStudy(name, run, run.result()))
-    if len(tasks := {study.result.task for study in studies}) > 1:
-        each = ", ".join(f"{study.name} is of {study.result.task}" for study in studies)
-        raise RunError(f"studies of {' and '.join(sorted(tasks))} have no agreement in common to compare: {each}")
     return studies
 
 
@@ -165,9 +167,15 @@ def render_comparison(studies: Sequence[ComparedStudy]) -> str:
         what="studies",
         agreements=by_agreement([(study.name, study_page.agreement_lines(study.result)) for study in studies]),
         same=data.examples is not None,
-        wide_curve=studies[0].result.task != "translation",
+        wide_curve=one_task(studies) != "translation",
         commands=[(study.name, *study_page.rerun(study.run)) for study in studies],
     )
+
+
+def one_task(studies: Sequence[ComparedStudy]) -> str:
+    """The task that all studies have; that of texts where they differ."""
+    tasks = {study.result.task for study in studies}
+    return tasks.pop() if len(tasks) == 1 else "classification"
 
 
 def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) -> Payload:
@@ -178,7 +186,8 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
     content: dict[str, Any] = {
         **shared_content(names, [result.random_agreement for result in results]),
         "control": study_page.control_name(first),
-        "task": first.task,
+        "task": one_task(studies),
+        "rows_are": "texts" if len({result.task for result in results}) == 1 else "texts or output words",
         "labels": first.data["labels"],
         "steps": steps,
         **{part: [] for part in ("agreements", "rows", "accuracy", "entropies")},
@@ -193,7 +202,7 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
         content["rows"] += [{"run": name} | study_page.saved_row(row) for row in result.agreements]
         content["accuracy"] += _of_standard(study_page.accuracy_curves(result), name)
         content["entropies"].append(asdict(result.entropy))
-    if first.task == "translation":
+    if one_task(studies) == "translation":
         content["bleu"] = [curve for s in studies for curve in _of_standard(study_page.bleu_curves(s.result), s.name)]
     if data.examples is not None:
         content["beside"] = data.models[1][0].name

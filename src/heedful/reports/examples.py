@@ -53,6 +53,7 @@ def text_facts(examples: TextExamples, *, labelled: bool = True) -> dict[str, An
         "label": split.labels[index].tolist() if labelled else [None] * len(index),
         "length": split.lengths[index].tolist(),
         "of": len(split),
+        "featured": examples.featured,
     }
 
 
@@ -100,6 +101,7 @@ def embed_pairs(run: RunDirectory, examples: PairExamples, arrays: Arrays) -> di
             "outputs": examples.outputs.lengths.tolist(),
             "of": len(examples.split),
             "gold": examples.gold is not None,
+            "featured": examples.featured,
         },
         "languages": run.data_summary()["languages"],
         **spelling(run.tokeniser(), used),
@@ -189,7 +191,11 @@ def embed_words(runs: Sequence[RunWords], arrays: Arrays) -> dict[str, Any]:
         chosen = [row_of[spelt] for spelt in shared]
         arrays.add(f"{_prefix(run.name)}tokens/attention", run.table.attention[:, chosen])
         arrays.add(f"{_prefix(run.name)}tokens/beta", run.table.beta[:, chosen])
+        if run.table.polarity is not None:
+            arrays.add(f"{_prefix(run.name)}tokens/polarity", run.table.polarity[:, chosen])
+    alone = runs[0].table.moments if len(runs) == 1 else ()
     return {
+        "moments": [{"place": m.place, "text": spelt_word(*runs[0].spelt[m.word])} for m in alone],
         "tokens": {
             "words": [word for word, _ in shared],
             "special": [kind for _, kind in shared],
@@ -197,7 +203,7 @@ def embed_words(runs: Sequence[RunWords], arrays: Arrays) -> dict[str, Any]:
             "least": max(run.table.least for run in runs),
             "seeds": max(run.table.seeds for run in runs),
             "runs": [{"name": run.name, "places": list(run.places) or None} for run in runs],
-        }
+        },
     }
 
 
@@ -222,7 +228,23 @@ def embed_translations(
         tokens = np.where(ranking.tokens < 0, len(used), np.searchsorted(used, ranking.tokens))
         arrays.add(f"translations/{name}", tokens.astype(np.uint16))
         arrays.add(f"translations/{name}_score", ranking.scores)
+    alone = len(tables) == 1
+    if alone:
+        arrays.add("translations/course", table.course)
+        arrays.add("translations/raised", table.raised)
+    spelt = spelling(tokeniser, used)
+
+    def word(token: int) -> str:
+        at = int(np.searchsorted(used, token))
+        return spelt_word(spelt["words"][at], spelt["special"][at])
+
+    moments = table.moments if alone else ()
     return {
+        "moments": [
+            {"place": m.place, "text": f"{word(int(table.ids[m.word]))} → {word(m.to)}"}
+            for m in moments
+            if m.to is not None
+        ],
         "translations": {
             "source": np.searchsorted(used, table.ids).tolist(),
             "counts": table.counts.tolist(),
@@ -231,9 +253,18 @@ def embed_translations(
             "seeds": max(one.seeds for one in tables),
             "best": table.counting.tokens.shape[-1],
             "runs": [{"name": name, "places": list(own) or None} for name, own in zip(names, places, strict=True)],
-            **spelling(tokeniser, used),
-        }
+            **spelt,
+        },
     }
+
+
+def spelt_word(word: str, kind: str) -> str:
+    """A word, or the name of a token that is none.
+
+    >>> spelt_word("dog", ""), spelt_word("", "end")
+    ('dog', '‹end›')
+    """
+    return word or f"‹{kind}›"
 
 
 def special(token: int) -> str:

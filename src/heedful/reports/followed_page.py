@@ -10,7 +10,7 @@ import numpy as np
 
 from heedful.data.vocabulary import EncodedSplit
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
-from heedful.html import symbol
+from heedful.html import concept, symbol
 from heedful.reports.examples import RunWords, embed_views, embed_words, text_facts
 from heedful.reports.html import Arrays, Payload, fill_training_page, interval, percent
 from heedful.reports.study_page import drawn_agreement
@@ -70,6 +70,8 @@ def render_following(root: Path) -> str:
         "following.html.j2",
         following_payload(training),
         result=training.result,
+        stage=training.result.verdict.status == "answered",
+        kicker=kicker(training),
         labelled=bool(training.probe.right),
         decisions=(*training.probe.decisions, *training.result.same_weights),
         agreements=agreement_lines(training.result),
@@ -77,6 +79,13 @@ def render_following(root: Path) -> str:
         training_facts=training_facts(training.result),
         provenance=provenance(training.run),
     )
+
+
+def kicker(training: FollowedRun) -> str:
+    """What was followed, in a few words."""
+    result = training.result
+    recorded = f"{len(result.steps):,} recorded step{'' if len(result.steps) == 1 else 's'}"
+    return f"{len(training.probe.words):,} probe texts · {result.model} · {recorded}"
 
 
 def following_payload(training: FollowedRun) -> Payload:
@@ -120,7 +129,8 @@ def embedded_texts(
     embed_views(examples, arrays)
     used, inverse = np.unique(np.concatenate([split.text(int(i)) for i in examples.index]), return_inverse=True)
     arrays.add("places", inverse.astype(np.uint32))
-    tables = [attended_words(split, [model.trace], model.steps) for model in models]
+    polar = len(probe.labels) == 2 and bool(probe.right)
+    tables = [attended_words(split, [model.trace], model.steps, polar=polar) for model in models]
     runs = [
         RunWords(table, tuple((words[i], "") for i in table.ids), name, tuple(own))
         for table, name, own in zip(tables, names, places, strict=True)
@@ -137,6 +147,7 @@ def agreement_lines(result: FollowedTraining) -> list[dict[str, str]]:
     return [
         {
             "name": symbol(row.name),
+            "concept": concept(row.name),
             "value": percent(row.estimate.value),
             "interval": interval(row.estimate),
             "n": f"{row.estimate.n:,}",

@@ -248,8 +248,12 @@ _FILTERS = {
     "linked": linked,
     "reasons": reasons,
 }
-_FIRST_SCRIPTS = ("data.js", "draw.js", "dots.js", "lines.js", "shades.js", "film.js", "examples.js")
-_TEXT_SCRIPTS, _PAIR_SCRIPTS = ("strips.js", "texts.js", "tokens.js"), ("pairs.js", "matrices.js", "translations.js")
+_FIRST_SCRIPTS = (
+    *("data.js", "draw.js", "tips.js", "dots.js", "lines.js", "shades.js"),
+    *("stage.js", "scatter.js", "examples.js"),
+)
+_TEXT_SCRIPTS = ("strips.js", "texts.js", "tokens.js")
+_PAIR_SCRIPTS = ("pairs.js", "matrices.js", "links.js", "translations.js")
 
 
 def fill_training_page(template: str, payload: Payload, **words: Any) -> str:
@@ -269,7 +273,7 @@ def fill_training_page(template: str, payload: Payload, **words: Any) -> str:
         dots=Markup() if several else dots_and_whiskers(content["agreements"], content["random"]),
         counted="lexicon/counting" in payload.arrays.directory,
         arrays=payload.arrays.packed(),
-        **{"alignment": [], "has_paper": False} | words,
+        **{"alignment": [], "has_paper": False, "stage": False} | words,
     )
 
 

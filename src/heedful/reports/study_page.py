@@ -1,4 +1,4 @@
-"""The page of a study: its verdict, data, agreements and models in words, and the numbers of its charts and slider."""
+"""The page of a study: its data, agreements and models in words, and the numbers of its charts and slider."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,9 +8,10 @@ from typing import Any
 
 from heedful.config import StudyConfig, study_preset
 from heedful.data.catalog import is_named
-from heedful.html import between, symbol
+from heedful.html import between, concept, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
+from heedful.reports import first_screen
 from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
 from heedful.reports.html import (
     MODEL_TITLES,
@@ -46,12 +47,19 @@ def render_study(run: RunDirectory) -> str:
     """The page as text."""
     run.config()
     result = run.result()
-    payload = study_payload(run, result, study_page_data(run, result))
+    data = study_page_data(run, result)
+    payload = study_payload(run, result, data)
     command, about_command = rerun(run)
     return fill_training_page(
         "page.html.j2",
         payload,
         result=result,
+        stage=result.verdict.status == "answered",
+        kicker=first_screen.kicker(result, run.config()),
+        headline=first_screen.headline(result, data.gain),
+        trust=first_screen.trust(run.root),
+        cards=first_screen.cards(result),
+        gain=first_screen.gain_sentence(data.gain, result.task) if result.verdict.status == "answered" else "",
         decisions=result.data.get("decisions"),
         agreements=agreement_lines(result),
         learned=gate_sentences(result),
@@ -100,6 +108,7 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
     shown, seen = shown_value(row), row.evidence
     return {
         "name": symbol(row.name),
+        "concept": concept(row.name),
         "whose": row.convention,
         "value": percent(shown.value),
         "interval": interval(shown),
@@ -250,7 +259,8 @@ def training_facts(run: RunDirectory, result: StudyResult) -> list[tuple[str, st
 def _architecture(config: StudyConfig) -> str:
     if config.task == "translation":
         translator = config.translator
-        layers = f"{translator.layers}-layer LSTM translator of width {translator.hidden}"
+        kind = {"lstm": "LSTM", "gru": "GRU", "transformer": "Transformer"}[translator.cell]
+        layers = f"{translator.layers}-layer {kind} translator of width {translator.hidden}"
         return f"{translator.embedding}-wide embedding, {layers}"
     model = config.model
     directions = " per direction" if model.encoder == "bilstm" else ""
@@ -370,9 +380,14 @@ def drawn_agreements(result: StudyResult) -> list[dict[str, Any]]:
     """What the charts know of the agreements of a study: the values that its verdict reads."""
     return [
         drawn_agreement(row.name, shown_value(row), largest_control(row), row.curve)
-        | {"convention": row.convention, "maximised": row.chosen_steps is not None}
+        | {"convention": row.convention, "read_at": _read_at(row)}
         for row in result.agreements
     ]
+
+
+def _read_at(row: AgreementResult) -> list[int]:
+    """The steps of the curve that the value is read at: chosen ones, or the last."""
+    return sorted(set(row.chosen_steps)) if row.chosen_steps is not None else [row.curve.steps[-1]]
 
 
 def shown_value(row: AgreementResult) -> Estimate:
@@ -390,12 +405,13 @@ def drawn_agreement(name: str, estimate: Estimate, control: float, curve: Curve)
     return {
         "key": agreement_key(name),
         "symbol": symbol(name),
+        "concept": concept(name),
         "convention": "own",
         "value": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
         "control": control,
-        "maximised": False,
+        "read_at": [],
         "curve": asdict(curve),
     }
 
@@ -425,13 +441,13 @@ def bleu_curves(result: StudyResult) -> list[dict[str, Any]]:
 
 
 def _curve(model: ModelSummary, values: Sequence[float | None]) -> dict[str, Any]:
-    known = {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed}
+    known = {"kind": model.kind, "title": MODEL_TITLES[model.kind], "seed": model.seed, "best": model.best_step}
     return known | {"steps": model.steps, "values": values}
 
 
 def _references(result: StudyResult) -> list[dict[str, Any]]:
     """Levels to compare the curves of accuracy with."""
-    levels = [(MODEL_TITLES[kind], result.mean_best_accuracy(kind)) for kind in ("proxy", "logistic")]
+    levels = [(MODEL_TITLES["logistic"], result.mean_best_accuracy("logistic"))]
     levels.append(("most frequent label", result.data.get("majority")))
     return [{"title": title, "value": value} for title, value in levels if value is not None]
 

@@ -46,7 +46,8 @@ def render_sweep(result: SweepResult, name: str) -> str:
         style=f"{shaded_style()}\n{assets('sweep.css')}",
         script=assets("draw.js", "saving.js"),
         name=name,
-        title=_title(result),
+        title=headline(result),
+        scope=_scope(result),
         axes=result.axes,
         finished=[study for study in result.studies if study.state == "finished"],
         failed=[(_place(result, study), study.error) for study in result.failed],
@@ -58,7 +59,39 @@ def render_sweep(result: SweepResult, name: str) -> str:
     )
 
 
-def _title(result: SweepResult) -> str:
+def headline(result: SweepResult) -> str:
+    """What the sweep found: the axis that moves accuracy most, or that nothing does.
+
+    Studies differ where the intervals of the best and the worst do not meet; the axis is the one whose values have the
+    means furthest apart.
+    """
+    key = next(iter(result.figure_keys()), "")
+    found = [(study, figure.estimate) for study in result.studies if (figure := study.figure(key)) is not None]
+    found = [(study, estimate) for study, estimate in found if not math.isnan(estimate.value)]
+    count = f"{len(found):,} {'study' if len(found) == 1 else 'studies'}"
+    if not found:
+        return f"None of {len(result.studies):,} studies gave a result"
+    name = _written(key).removesuffix(" own").capitalize()
+    estimates = sorted((estimate for _, estimate in found), key=lambda estimate: estimate.value)
+    worst, best = estimates[0], estimates[-1]
+    if len(found) == 1:
+        return f"{name} {percent(best.value)} in the one study that finished"
+    if best.low <= worst.high:
+        return f"{name} hardly differs over {count}: {percent(worst.value)} to {percent(best.value)}"
+    ranges = []
+    for i, axis in enumerate(result.axes):
+        values = {word: [e.value for study, e in found if study.place[i] == word] for word in axis.values}
+        means = {word: sum(own) / len(own) for word, own in values.items() if own}
+        low, high = min(means, key=lambda word: means[word]), max(means, key=lambda word: means[word])
+        ranges.append((means[high] - means[low], axis.name, (low, means[low]), (high, means[high])))
+    if not ranges:
+        return f"{name} from {percent(worst.value)} to {percent(best.value)} over {count}"
+    _, axis_name, (low, least), (high, most) = max(ranges, key=lambda each: each[0])
+    plain = axis_name.rpartition(".")[2].replace("_", " ").capitalize()
+    return f"{plain} moves {name.lower()} most: {percent(least)} with {low}, {percent(most)} with {high}"
+
+
+def _scope(result: SweepResult) -> str:
     """How many studies, over what."""
     axes = [axis.name for axis in result.axes if len(axis.values) > 1]
     over = f" over {', '.join(axes[:-1])}{' and ' if len(axes) > 1 else ''}{axes[-1]}" if axes else ""
@@ -91,6 +124,7 @@ def _measure(result: SweepResult, key: str) -> dict[str, Any]:
     return {
         "anchor": anchor,
         "name": name,
+        "named": len(lines) == 1 and "" in lines,  # the one picture has the name already
         "about": f"rows: {result.axes[rows].name}" if rows is not None else "",
         "multiples": [
             Picture(f"{anchor}-{i}", dots_svg(title or name, group, scale, references=_chance(groups[title], scale)))

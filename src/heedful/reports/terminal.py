@@ -335,7 +335,7 @@ def _audit_lines(scores: "Scores", output: str) -> list[str]:
         moved, flipped = scores.score("tvd", change, place), scores.score("flip", change, place)
         everywhere = scores.score("tvd", change, EVERYWHERE)
         if moved is not None:
-            labels = "" if flipped is None else f"; {percent(flipped.value)} become another {output}"
+            labels = "" if flipped is None else f"; {percent(flipped.value)} of predictions flip"
             rest = "" if everywhere in (None, moved) else f"; in all layers {with_ends(everywhere)}"
             lines.append(f"{place} {change} moves predictions by {with_ends(moved)}{labels}{rest}")
     if (another := scores.score("adversary", scores.headline)) is not None:

@@ -199,14 +199,22 @@ def write_text(path: Path, text: str) -> str:
     return write_atomically(path, lambda p: p.write_bytes(encoded), size=len(encoded))
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> str:
-    """Write a JSON file atomically, and return its SHA-256; NaN is refused, since JSON has none."""
-    return write_text(path, json_text(content))
+def write_json(path: Path, content: Mapping[str, Any], *, compact: bool = False) -> str:
+    """Write a JSON file atomically, and return its SHA-256; NaN is refused, since JSON has none.
+
+    compact: on one line.
+    """
+    return write_text(path, json_text(content, compact=compact))
 
 
-def json_text(content: Mapping[str, Any]) -> str:
-    """The text of a JSON file."""
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def json_text(content: Mapping[str, Any], *, compact: bool = False) -> str:
+    """The text of a JSON file.
+
+    >>> json_text({"a": [1, 2]}, compact=True)
+    '{"a":[1,2]}\\n'
+    """
+    layout: dict[str, Any] = {"separators": (",", ":")} if compact else {"indent": 1}
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, **layout) + "\n"
 
 
 def read_json(path: Path, limit: int = MAX_BYTES) -> dict[str, Any]:
@@ -240,9 +248,9 @@ def sha256(path: Path, *, follow: bool = True) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_checksummed_json(path: Path, content: Mapping[str, Any]) -> str:
+def write_checksummed_json(path: Path, content: Mapping[str, Any], *, compact: bool = False) -> str:
     """Write a JSON object with its own checksum, under `sha256`; returns the checksum of the file."""
-    return write_json(path, {"sha256": checksum(content), **content})
+    return write_json(path, {"sha256": checksum(content), **content}, compact=compact)
 
 
 def read_checksummed_json(path: Path) -> dict[str, Any]:

@@ -60,7 +60,9 @@ PACKAGES = (
 class Manifest:
     """Everything that may differ between two runs that give the same result.
 
-    started, finished: UTC. seconds, cpu_seconds: of the last process, where the run was interrupted and resumed.
+    started, finished: UTC. seconds, cpu_seconds: added up over the processes that finished the run, so that measuring a
+    study anew does not hide how long its training took; a process that was killed is not counted, nor are workers in
+    cpu_seconds.
     details: what only this kind of run has. files: checksums of finished files, `result.json` among them.
     """
 
@@ -116,10 +118,13 @@ class RunClock:
         self._wall, self._cpu = time.monotonic(), time.process_time()
 
     def begin(self, folder: Path) -> None:
-        """Write the manifest, unless one is there; a run that is resumed keeps the time when it was first started."""
+        """Write the manifest, unless one is there; a run that is resumed keeps its start and the time it has taken."""
         with suppress(DamagedError):
             if (folder / MANIFEST).exists():
-                self.manifest = replace(self.manifest, started=Manifest.read(folder).started)
+                known = Manifest.read(folder)
+                self.manifest = replace(
+                    self.manifest, started=known.started, seconds=known.seconds, cpu_seconds=known.cpu_seconds
+                )
                 return
         quarantine(folder / MANIFEST)
         self.manifest.write(folder)
@@ -138,8 +143,8 @@ class RunClock:
         finished = replace(
             self.manifest,
             finished=max(utc_now(), self.manifest.started or ""),  # the machine's clock may have been set back
-            seconds=round(time.monotonic() - self._wall, 1),
-            cpu_seconds=round(time.process_time() - self._cpu, 1),
+            seconds=round((self.manifest.seconds or 0.0) + time.monotonic() - self._wall, 1),
+            cpu_seconds=round((self.manifest.cpu_seconds or 0.0) + time.process_time() - self._cpu, 1),
             details=without_nan(details),
             files=checksums,
         )

@@ -51,9 +51,9 @@ class StepCache:
         write_answer(self.path(key), answer)
 
 
-def write_answer(path: Path, answer: Mapping[str, Any]) -> None:
-    """Write the record of a step that has an answer and no files."""
-    StepRecord(path).save({"answer": answer})
+def write_answer(path: Path, answer: Mapping[str, Any], **about: Any) -> None:
+    """Write the record of a step that has an answer and no files; about: what else is noted of it."""
+    StepRecord(path).save({**about, "answer": answer}, compact=True)
 
 
 def read_answer(path: Path) -> dict[str, Any]:
@@ -112,12 +112,13 @@ class StepRecord:
         """Whether the step is finished."""
         return valid_path(self.path).exists()
 
-    def save(self, content: Mapping[str, Any], files: Mapping[str, str] | None = None) -> None:
-        """Write the record. files: the checksums of the step's files by name."""
+    def save(
+        self, content: Mapping[str, Any], files: Mapping[str, str] | None = None, *, compact: bool = False
+    ) -> None:
+        """Write the record. files: the checksums of the step's files by name. compact: on one line."""
         self._forget()
-        write_checksummed_json(
-            self.path, {**content, "files": dict(sorted(files.items()))} if files is not None else content
-        )
+        whole = {**content, "files": dict(sorted(files.items()))} if files is not None else content
+        write_checksummed_json(self.path, whole, compact=compact)
 
     def load(self) -> dict[str, Any]:
         """What was saved; a record that has changed since is an error."""

@@ -20,6 +20,7 @@ from heedful.models.classifier import (
     nll,
     predict,
 )
+from heedful.models.guidance import HelpedModel
 from heedful.studies.run_directory import RunDirectory
 from heedful.studies.training import ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import probe_snapshot, record
@@ -98,7 +99,9 @@ def _train_classifier(job: ModelTraining) -> dict[str, Any]:
             job.folder.record(step, snapshot, name)
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
-    return train_recorded(job, model, job.run.split("train"), config.train, see)
+    is_helped = job.spec.kind == "standard" and config.uniform_steps > 0
+    helped = HelpedModel(model, uniform_steps=config.uniform_steps) if is_helped else None
+    return train_recorded(job, model, job.run.split("train"), config.train, see, helped)
 
 
 def _train_proxy(job: ModelTraining) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from heedful.data.ragged import Ragged, ranges
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.metrics.agreement import agreement
+from heedful.metrics.statistics import Estimate, SeedsAndTexts, nested_estimate
 from heedful.models.lexicon import count_table
 from heedful.studies.analysis import word_links
 from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
-from heedful.studies.result import StudyResult
+from heedful.studies.result import MIN_SEEDS, StudyResult
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_of
 from heedful.tracing.store import Trace
 
@@ -27,6 +28,7 @@ MOST_PAIRS, FEWEST_PAIRS = 150, 8
 LARGEST_TEXTS = 3_500_000  # bytes of embedded values, so that a page stays under 5 MB even if nothing compresses
 LARGEST_PAIRS = 2_000_000  # likewise 3 MB
 POSSIBLE, SURE = 1, 2
+EASY_LENGTH = 8, 26  # tokens of a text that can be taken in at a glance
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +92,16 @@ class ModelView:
 
 @dataclass(frozen=True, eq=False)
 class TextExamples:
-    """The texts that a page shows, by their numbers in a split; counted: α^IBM of each, where there is one."""
+    """The texts that a page shows, by their numbers in a split; counted: α^IBM of each, where there is one.
+
+    featured: the places in `index` of texts that stand for something, by name (see `featured`).
+    """
 
     split: EncodedSplit
     index: NDArray[np.int64]
     views: tuple[ModelView, ...]
     counted: Ragged | None = None
+    featured: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +110,7 @@ class PairExamples:
 
     counted: α^IBM of the count table, then of the last iteration of IBM Model 1. gold: `SURE`, `POSSIBLE` or 0 for
     each cell, where there are gold alignments. errors: the alignment error of each pair, (steps, pairs), by model.
+    featured: as for texts.
     """
 
     split: EncodedPairs
@@ -115,15 +122,20 @@ class PairExamples:
     counted: tuple[Ragged, ...] = ()
     gold: NDArray[np.uint8] | None = None
     errors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    featured: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class StudyPageData:
-    """models and words: of each run. examples: None where the runs were not evaluated on the same texts."""
+    """models and words: of each run. examples: None where the runs were not evaluated on the same texts.
+
+    gain: accuracy of the standard models less that of their uniform twins, of one run.
+    """
 
     models: tuple[tuple[PageModel, ...], ...]
     examples: TextExamples | PairExamples | None
     words: tuple[AttendedWords | TranslatedWords, ...]
+    gain: Estimate | None = None
 
 
 def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
@@ -131,7 +143,27 @@ def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
     first, second = result.seeds[:2]
     specs = [ModelSpec("standard", first), ModelSpec("standard", second)]
     models = _page_models(run, result, specs + [_twin(run, kind, first) for kind in RECORDED[1:]])
-    return StudyPageData((models,), _examples(run, models), (_words(run, result, models[0].steps),))
+    words = _words(run, result, models[0].steps)
+    return StudyPageData((models,), _examples(run, models), (words,), attention_gain(run, result))
+
+
+def attention_gain(run: RunDirectory, result: StudyResult) -> Estimate | None:
+    """What learned attention adds to accuracy: standard models less their uniform twins, text by text.
+
+    Each model at its step of lowest validation loss. The interval is over texts, from five seeds on over seeds too.
+    None where there are no twins.
+    """
+    best = {model.name: model.best_step for model in result.models}
+    pairs = [(ModelSpec("standard", seed), _twin(run, "uniform", seed)) for seed in result.seeds]
+    if any(twin.name not in best for _, twin in pairs):
+        return None
+    right = [[run.model(spec).trace().correct(best[spec.name]) for spec in specs] for specs in zip(*pairs, strict=True)]
+    groups = run.model(pairs[0][0]).trace().example()
+    sample = SeedsAndTexts.of(
+        [np.stack(rows).astype(np.float64) for rows in right], [(s,) for s in result.seeds], groups
+    )
+    gain = nested_estimate(sample, lambda means: means[0] - means[1])
+    return gain.seeds if len(result.seeds) >= MIN_SEEDS else gain.texts
 
 
 def comparison_page_data(studies: Sequence[tuple[str, RunDirectory, StudyResult]]) -> StudyPageData:
@@ -152,9 +184,47 @@ def _twin(run: RunDirectory, kind: ModelKind, seed: int) -> ModelSpec:
 
 def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Ragged | None = None) -> TextExamples:
     """Some texts as every model saw them; the first model decides which."""
-    index = choose_texts(models[0].trace, split.lengths, _bytes_per_position(models))
+    first = models[0]
+    named = featured(first, split.lengths, np.arange(len(split)))
+    chosen = choose_texts(first.trace, split.lengths, _bytes_per_position(models))
+    index = np.array(list(dict.fromkeys([*named.values(), *chosen.tolist()])), dtype=np.int64)
     views = tuple(ModelView.of(model, index) for model in models)
-    return TextExamples(split, index, views, None if counted is None else counted.take(index))
+    places = {name: index.tolist().index(text) for name, text in named.items()}
+    return TextExamples(split, index, views, None if counted is None else counted.take(index), places)
+
+
+def featured(model: PageModel, lengths: NDArray[np.int64], example: NDArray[np.integer]) -> dict[str, int]:
+    """Texts that stand for something, by name; of those of `EASY_LENGTH` tokens, or of all where there are none.
+
+    typical: nearest to the median in the movement of attention, in the probability of the right answer and in length.
+    most changed: attention at the last step is furthest from that at the first (total variation distance). disagrees:
+    the word of highest attention is lowest by word knowledge. example: the text of each row of the trace; lengths: of
+    each text.
+    """
+    view = ModelView.of(model, np.arange(len(example)))
+    sizes = np.bincount(example)
+    per_text = [
+        np.bincount(example, weights=each) / sizes
+        for each in (
+            _distance(view.alpha[0], view.alpha[-1]),
+            view.log_odds[-1],
+            view.higher()[-1] / view.alpha[0].lengths,
+        )
+    ]
+    changed, sure, apart = per_text
+    short, long = EASY_LENGTH
+    easy = (lengths >= short) & (lengths <= long)
+    easy = easy if easy.any() else np.ones_like(easy)
+    ranks = [np.argsort(np.argsort(each, kind="stable")) / len(lengths) for each in (changed, sure, lengths)]
+    untypical = np.sum([np.abs(rank - 0.5) for rank in ranks], axis=0)
+    scores = {"typical": -untypical, "most changed": changed, "disagrees": apart}
+    return {name: int(np.argmax(np.where(easy, score, -np.inf))) for name, score in scores.items()}
+
+
+def _distance(first: Ragged, second: Ragged) -> NDArray[np.float64]:
+    """The total variation distance of each row."""
+    apart = np.abs(first.values.astype(np.float64) - second.values) / 2
+    return np.asarray(np.add.reduceat(apart, first.offsets[:-1]), dtype=np.float64)
 
 
 def choose_texts(trace: Trace, lengths: NDArray[np.int64], bytes_per_position: int) -> NDArray[np.int64]:
@@ -268,7 +338,10 @@ def _examples(run: RunDirectory, models: Sequence[PageModel]) -> TextExamples | 
 def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExamples:
     split, lexicon = run.pairs("validation"), run.model(ModelSpec("lexicon", 0)).trace()
     per_output = sum(len(model.steps) * (20 if model.attends else 16) for model in models)
-    chosen = take_pairs(split, choose_pairs(models[0].trace, split, _bytes_per_position(models), per_output))
+    named = featured(models[0], split.source.lengths, models[0].trace.example())
+    varied = choose_pairs(models[0].trace, split, _bytes_per_position(models), per_output).tolist()
+    index = list(dict.fromkeys([*named.values(), *varied]))
+    chosen = take_pairs(split, np.array(index, dtype=np.int64))
     views = tuple(ModelView.of(model, chosen.rows) for model in models)
     counted = (lexicon.quantity("alpha", step).take(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))
     gold, errors = None, {}
@@ -278,14 +351,16 @@ def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExampl
         errors = {
             view.name: np.stack([_alignment_errors(a, pairs) for a in view.alpha]) for view in views if view.alpha
         }
-    return replace(chosen, views=views, counted=tuple(counted), gold=gold, errors=errors)
+    places = {name: index.index(pair) for name, pair in named.items()}
+    return replace(chosen, views=views, counted=tuple(counted), gold=gold, errors=errors, featured=places)
 
 
 def _words(run: RunDirectory, result: StudyResult, steps: Sequence[int]) -> AttendedWords | TranslatedWords:
     traces = [run.model(ModelSpec("standard", seed)).trace() for seed in result.seeds]
     if result.task == "translation":
         return translated_words(run.pairs("validation"), traces, run.model(ModelSpec("lexicon", 0)).trace(), steps)
-    return attended_words(run.split("validation"), traces, steps)
+    polar = len(result.data["labels"]) == 2
+    return attended_words(run.split("validation"), traces, steps, polar=polar)
 
 
 def _bytes_per_position(models: Sequence[PageModel]) -> int:

@@ -288,10 +288,11 @@ def against_chance(estimate: Estimate, random: float, excess: Estimate) -> Answe
     return "unclear"
 
 
-def with_interval(estimate: Estimate) -> str:
-    """An estimate with its interval, in whole percents.
+def with_interval(estimate: Estimate, decimals: int = 0) -> str:
+    """An estimate with its interval, in percents.
 
-    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90))
-    '54% [51%, 57%]'
+    >>> with_interval(Estimate(0.54, 0.51, 0.57, 90)), with_interval(Estimate(0.196, 0.1, 0.3, 90), 1)
+    ('54% [51%, 57%]', '19.6% [10.0%, 30.0%]')
     """
-    return f"{estimate.value:.0%} [{estimate.low:.0%}, {estimate.high:.0%}]"
+    value, low, high = (f"{share:.{decimals}%}" for share in (estimate.value, estimate.low, estimate.high))
+    return f"{value} [{low}, {high}]"

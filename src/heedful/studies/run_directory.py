@@ -87,8 +87,9 @@ class ModelDirectory:
 
     def checkpoint_steps(self) -> list[int]:
         """Steps with a checkpoint to resume from, complete or not."""
-        folders = [path for path in listed(self.root / "checkpoints", "*") if path.name.isdecimal()]
-        return sorted(int(path.name) for path in folders if any((path / name).exists() for name in (STATE, TENSORS)))
+        names = [path.name for path in listed(self.root / "checkpoints", "*") if path.name.isdecimal()]
+        steps = sorted(int(name) for name in names if name == str(int(name)))  # not 007
+        return [step for step in steps if any((self.checkpoint_folder(step) / n).exists() for n in (STATE, TENSORS))]
 
     def remove_checkpoint(self, step: int) -> None:
         """Remove the checkpoint of a step; the final weights stay."""
@@ -116,7 +117,7 @@ class ModelDirectory:
         """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
         for split in get_args(Recorded):
             for path in listed(self.trace_folder(split), "*.parquet"):
-                if self._name(path) not in self.written:
+                if self._name(path) not in self.written and path.is_file():
                     path.unlink()
 
     def is_done(self) -> bool:

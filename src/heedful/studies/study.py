@@ -118,6 +118,7 @@ def analyse(run: RunDirectory) -> StudyResult:
     recordings = Recordings(run)
     agreements = with_evidence(recordings, measure_agreements(recordings))
     entropy, entropy_final = attention_entropy(recordings)
+    gate, twins, tops = measure_gate(recordings), twin_accuracies(recordings), top_positions(recordings)
     return StudyResult(
         task=config.task,
         data=run.data_summary(),
@@ -130,9 +131,9 @@ def analyse(run: RunDirectory) -> StudyResult:
         xi_final=final_performance(recordings),
         entropy=entropy,
         entropy_final=entropy_final,
-        verdict=judge(agreements, measure_gate(recordings), len(config.seeds), twin_accuracies(recordings)),
+        verdict=judge(agreements, gate, len(config.seeds), twins, tops),
         alignment=measure_alignment(recordings),
-        top_positions=top_positions(recordings),
+        top_positions=tops,
     )
 
 

@@ -159,7 +159,8 @@ class TensorBoard:
         if name not in self._writers:
             # Points of an earlier process are sent again from metrics.jsonl, so that none is there twice.
             for path in listed(member(self._folder.parent, f"{self._folder.name}/{name}"), "events.out.tfevents.*"):
-                path.unlink()
+                if path.is_file():
+                    path.unlink()
             self._writers[name] = self._make(str(self._folder / name))
         return self._writers[name]
 

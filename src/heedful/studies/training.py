@@ -29,14 +29,15 @@ from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
 from heedful.execution.pool import Job, OnEvent, run_jobs
 from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy
+from heedful.models.guidance import HelpedModel
 from heedful.models.training import TrainingState, choose_device, train
-from heedful.models.translator import Translator
+from heedful.models.translator import PairModel
 from heedful.storage.atomic_files import write_atomically
 from heedful.storage.locks import within_lock
 from heedful.storage.step_cache import Damage, Notify, StepRecord
 from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory, ModelSpec, RunDirectory
 
-Model = AttentionClassifier | Translator | BagOfWordsProxy
+Model = AttentionClassifier | PairModel | BagOfWordsProxy
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
 SECONDS = 30.0  # between checkpoints: about as much training as a kill may cost
 SETTING = "HEEDFUL_CHECKPOINT_SECONDS"
@@ -111,12 +112,15 @@ def train_recorded(
     examples: EncodedSplit | EncodedPairs,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
+    helped: HelpedModel | None = None,
 ) -> dict[str, Any]:
     """Train to the end; `see` measures and records at every evaluation; the last weights are kept.
 
+    helped: the model with help for its attention in the first steps.
+
     Returns the step of lowest validation loss, the first of equals, and the number of parameters outside the embedding.
     """
-    metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best())
+    metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best(), helped)
     path = job.folder.checkpoint_folder(config.steps) / "model.safetensors"
     job.folder.note(path, _save_tensors(path, _on_cpu(model.state_dict())))
     best = min(metrics, key=lambda line: (line["loss"], line["step"]))
@@ -169,6 +173,7 @@ def _run(
     see: Callable[[int], dict[str, float]],
     enough: Callable[[list[dict[str, Any]]], bool],
     best: _Best,
+    helped: HelpedModel | None = None,
 ) -> list[dict[str, Any]]:
     """Train, from the last checkpoint on where there is one."""
 
@@ -194,6 +199,8 @@ def _run(
     last = time.monotonic()
 
     def at_step(step: int, train_loss: float) -> bool:
+        if helped:
+            helped.at(step)
         line = {"step": step, **see(step), "train_loss": None if math.isnan(train_loss) else train_loss}
         metrics.append(line)
         job.folder.save_metrics(metrics)
@@ -207,12 +214,14 @@ def _run(
             job.report({"model": job.spec.name, "step": step, "steps": config.steps, "batch_loss": loss})
 
     def before_step(step: int, standing: Callable[[], TrainingState]) -> None:
+        if helped:
+            helped.at(step)
         if checkpoints.is_due():
             checkpoints.save(Checkpoint(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
 
     since = saved.standing if saved else None
     first = since.step if since else 0
-    train(model, batches(first), config, at_step, every_step, since=since, before_step=before_step)
+    train(helped or model, batches(first), config, at_step, every_step, since=since, before_step=before_step)
     return metrics
 
 

@@ -13,8 +13,10 @@ from heedful.data.subwords import EncodedPairs, Tokeniser, Words, encode_pairs, 
 from heedful.errors import DataError
 from heedful.metrics.translation_quality import bleu_gain, corpus_bleu
 from heedful.models.classifier import BagOfWordsProxy
+from heedful.models.guidance import AttentionGuide, HelpedModel
 from heedful.models.lexicon import Lexicon, ibm_model_1
-from heedful.models.translator import Translator, translate
+from heedful.models.transformer import build_translator
+from heedful.models.translator import PairModel, translate
 from heedful.studies.run_directory import RunDirectory, sample_indices
 from heedful.studies.training import ModelTraining, train_proxy, train_recorded
 from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
@@ -84,7 +86,7 @@ def train_model(job: ModelTraining) -> dict[str, Any]:
 
 def _train_translator(job: ModelTraining) -> dict[str, Any]:
     config, recorded, tokeniser = job.run.config(), job.run.recorded(job.run.pairs), job.run.tokeniser()
-    model = Translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
+    model = build_translator(config.translator, len(tokeniser), _MODES[job.spec.kind]).to(job.device)
     signature = corpus_bleu(["a"], ["a"]).signature
 
     def see(step: int) -> dict[str, float]:
@@ -103,8 +105,22 @@ def _train_translator(job: ModelTraining) -> dict[str, Any]:
                 measured |= {"bleu_gain": gain.gain, "bleu_gain_se": gain.se}
         return measured
 
-    trained = train_recorded(job, model, job.run.pairs("train"), config.train, see)
+    train = job.run.pairs("train")
+    helped = _helped(model, config, train) if job.spec.kind == "standard" else None
+    trained = train_recorded(job, model, train, config.train, see, helped)
     return trained | {"bleu_signature": signature}
+
+
+def _helped(model: PairModel, config: StudyConfig, train: EncodedPairs) -> HelpedModel | None:
+    """The help that the settings name; None where they name none."""
+    guide = None
+    if config.guide == "ibm":
+        size = model.embedding.num_embeddings
+        lexicon = ibm_model_1(train.source, train.outputs, EM_ITERATIONS, source_size=size, target_size=size)
+        guide = AttentionGuide(lexicon, config.guide_steps or max(1, config.train.steps // 4))
+    if guide is None and not config.uniform_steps:
+        return None
+    return HelpedModel(model, uniform_steps=config.uniform_steps, guide=guide)
 
 
 def _train_proxy(job: ModelTraining) -> dict[str, Any]:

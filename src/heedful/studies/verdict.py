@@ -4,11 +4,13 @@
 2. The gate: the models must beat the most frequent label or word by an interval, or they "learned nothing".
 3. Each question is answered from the excess of an agreement over the largest of its three controls:
    *yes* if the interval lies above 0 and the excess is 0.05 or more, *no* if the interval lies below 0.05.
-4. The size in words: *strongly* from 0.20 on, *partly* from 0.05 on, *hardly* below.
+4. The size in words: *strongly* from 0.20 on, *partly* from 0.05 on, *hardly* below. An excess counts as it is printed,
+   to a tenth of a percent, so that no number stands beside a word that belongs to another.
 
 A *yes* about what another model knows (the uniform twin, the bag-of-words proxy) needs that model to beat the baseline
-too. All answers are read from *cross*, between models of different seeds. Under *own* attention and probe share one
-encoder, and a model and its twin share initialisation and batch order.
+too. The second question is about the words that attention looks at, so it is not asked where the first answer is *no*.
+All answers are read from *cross*, between models of different seeds. Under *own* attention and probe share one encoder,
+and a model and its twin share initialisation and batch order.
 
 With fewer than five seeds intervals are over texts, and the verdict speaks of these models alone.
 """
@@ -30,6 +32,7 @@ from heedful.studies.result import (
     Question,
     Size,
     Status,
+    TopPosition,
     Twin,
     Verdict,
     with_interval,
@@ -42,11 +45,16 @@ _PROBES: dict[Twin, str] = {"uniform": "beta_uf", "proxy": "beta_px"}
 
 
 def judge(
-    agreements: Sequence[AgreementResult], gate: Gate, seeds: int, twins: Mapping[Twin, Estimate] | None = None
+    agreements: Sequence[AgreementResult],
+    gate: Gate,
+    seeds: int,
+    twins: Mapping[Twin, Estimate] | None = None,
+    top_positions: Sequence[TopPosition] = (),
 ) -> Verdict:
     """Answer the questions of a study, and summarise the answers in one sentence.
 
     twins: the accuracy of the models whose knowledge is asked about, which must beat the baseline of the gate too.
+    top_positions: where the highest weights lie; said in the sentence where most of them are not on words.
     """
     twins = twins or {}
     rows = {(row.name, row.convention): row.evidence for row in agreements if row.evidence is not None}
@@ -64,6 +72,7 @@ def judge(
     within = rows["A(alpha,beta)", "own"]
     attends = replace(attends, because=f"{attends.because}; {_within_one_model(within)}")
     beforehand = ask("Can that knowledge be learned without attention?", "A(alpha,beta_uf)", "cross")
+    beforehand = presupposing(beforehand, attends.answer)
     counting = ask(
         f"Is it the knowledge that counting words together with {counted} gives?", "A(beta_px,beta_uf)", "cross"
     )
@@ -77,7 +86,7 @@ def judge(
     questions = (attends, beforehand, counting, salient, stable, last)
     closed = _closed(gate, translating)
     if closed is None:
-        sentence = _sentence(rows["A(alpha,beta)", "cross"], questions, output, translating)
+        sentence = _sentence(rows["A(alpha,beta)", "cross"], questions, output, translating, top_positions)
         scope = _scope(seeds, "sentences" if translating else "texts")
         return Verdict(sentence, questions, "answered", scope, gate)
     status, sentence, reason = closed
@@ -93,7 +102,7 @@ def answer_from(excess: Estimate) -> Answer:
     >>> answer_from(Estimate(0.04, 0.01, 0.07, 900)), answer_from(Estimate(0.0, -0.1, 0.1, 30))
     ('unclear', 'unclear')
     """
-    if excess.low > 0 and excess.value >= NOTABLE:
+    if excess.low > 0 and _as_printed(excess.value) >= NOTABLE:
         return "yes"
     return "no" if excess.high < NOTABLE else "unclear"
 
@@ -103,10 +112,17 @@ def size_of(excess: float) -> Size | None:
 
     >>> size_of(0.3), size_of(0.1), size_of(0.02)
     ('strongly', 'partly', 'hardly')
+    >>> size_of(0.1996), size_of(0.1994)  # printed as 20.0 % and 19.9 %
+    ('strongly', 'partly')
     """
     if math.isnan(excess):
         return None
-    return "strongly" if excess >= STRONG else "partly" if excess >= NOTABLE else "hardly"
+    printed = _as_printed(excess)
+    return "strongly" if printed >= STRONG else "partly" if printed >= NOTABLE else "hardly"
+
+
+def _as_printed(excess: float) -> float:
+    return round(excess, 3)
 
 
 def exceeds(
@@ -119,7 +135,7 @@ def exceeds(
     size = size_of(seen.excess.value)
     numbers = (
         f"{name} {with_interval(seen.decisive_value)} ({convention}) against {seen.expected:.0%} expected from "
-        f"controls ({controls(seen, wrong)}); excess {with_interval(seen.decisive_excess)}: {size or 'no value'}"
+        f"controls ({controls(seen, wrong)}); excess {with_interval(seen.decisive_excess, 1)}: {size or 'no value'}"
     )
     if seen.words_only:
         numbers += "; attention on <bos>, <eos> or punctuation does not count"
@@ -143,9 +159,25 @@ def knowing(asked: Question, twin: Twin, accuracy: Estimate, baseline: float) ->
     return replace(asked, answer=kept, because=f"{asked.because}; {reason}")
 
 
+def presupposing(asked: Question, attends: Answer) -> Question:
+    """A question about the words that attention looks at: no *yes* unless it surely looks at such words.
+
+    >>> asked = Question("?", "yes", "A(alpha,beta_uf) 30%", "partly")
+    >>> [presupposing(asked, answer).answer for answer in ("yes", "unclear", "no")]
+    ['yes', 'unclear', 'not asked']
+    """
+    if attends == "no":
+        reason = "attention does not look at such words, by the first question"
+        return Question(asked.question, "not asked", f"{reason}; {asked.because}")
+    if attends == "unclear" and asked.answer == "yes":
+        reason = "but whether attention looks at such words is unclear, by the first question"
+        return replace(asked, answer="unclear", because=f"{asked.because}; {reason}")
+    return asked
+
+
 def _within_one_model(seen: Evidence) -> str:
     """What the same agreement is within one model, which has no say in the answer."""
-    value, excess = with_interval(seen.decisive_value), with_interval(seen.decisive_excess)
+    value, excess = with_interval(seen.decisive_value), with_interval(seen.decisive_excess, 1)
     return f"within one model {value} (own) with an excess of {excess}"
 
 
@@ -168,7 +200,7 @@ def fails_to_form(question: str, frozen: Evidence, normal: Evidence) -> Question
         answer = "yes"
     numbers = (
         f"A(alpha,alpha_fr) {with_interval(value)} (cross) against {frozen.expected:.0%} expected from controls; "
-        f"excess {with_interval(excess)}; A(alpha,alpha_hat) of two normal models {with_interval(usual)}"
+        f"excess {with_interval(excess, 1)}; A(alpha,alpha_hat) of two normal models {with_interval(usual)}"
     )
     return Question(question, answer, numbers)  # no size: the answer is about what is missing
 
@@ -223,7 +255,13 @@ def _scope(seeds: int, examples: str) -> str:
     )
 
 
-def _sentence(seen: Evidence, questions: Sequence[Question], output: str, translating: bool) -> str:
+def _sentence(
+    seen: Evidence,
+    questions: Sequence[Question],
+    output: str,
+    translating: bool,
+    top_positions: Sequence[TopPosition],
+) -> str:
     attends, beforehand, _, _, stable, _ = questions
     unit = "output words" if translating else "texts"
     numbers = f"{seen.value.value:.0%} of {unit}, {seen.expected:.0%} expected from controls"
@@ -245,4 +283,11 @@ def _sentence(seen: Evidence, questions: Sequence[Question], output: str, transl
         "no": "Another seed attends to other words, so no single heat map speaks for the task.",
         "unclear": "It is unclear whether another seed attends to the same words.",
     }[stable.answer]
-    return f"{course}. {same}"
+    return f"{course}. {_apart(top_positions, unit)}{same}"
+
+
+def _apart(top_positions: Sequence[TopPosition], unit: str) -> str:
+    """A sentence where most of the highest weights lie on no word."""
+    shares = [top.bos + top.eos + top.punctuation for top in top_positions]
+    mean = sum(shares) / len(shares) if shares else 0.0
+    return f"In {mean:.0%} of {unit} its highest weight lies on <bos>, <eos> or punctuation. " if mean > 0.5 else ""

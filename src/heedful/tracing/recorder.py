@@ -15,7 +15,7 @@ from heedful.data.vocabulary import EncodedSplit
 from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy, lexical_probe, log_odds, nll, predict
 from heedful.models.lexicon import Lexicon
 from heedful.models.training import evaluation_mode
-from heedful.models.translator import Translator, TranslatorOutput, translator_probe
+from heedful.models.translator import PairModel, TranslatorOutput, translator_probe
 from heedful.tracing.store import QUANTITIES, WRONG, Snapshot
 
 
@@ -87,7 +87,7 @@ def _text_snapshot(split: EncodedSplit, quantities: dict[str, Ragged], *predicte
     return Snapshot(quantities, example, output, split.labels.astype(np.int32), *predicted)
 
 
-def record_pairs(model: Translator, pairs: EncodedPairs, *, max_tokens: int = 2048) -> Snapshot:
+def record_pairs(model: PairModel, pairs: EncodedPairs, *, max_tokens: int = 2048) -> Snapshot:
     """α (the mean over heads), β and Δ of every output word (SPEC §1); the model is left unchanged.
 
         Δ_{t,l} = −∂NLL_t/∂m_l at m = 1,  m a multiplicative mask on the source's embeddings
@@ -141,7 +141,7 @@ def record_lexicon(lexicon: Lexicon, pairs: EncodedPairs) -> Snapshot:
 
 
 def _saliency(
-    model: Translator, output: TranslatorOutput, embedded: Float[Tensor, "B L E"], batch: PairBatch
+    model: PairModel, output: TranslatorOutput, embedded: Float[Tensor, "B L E"], batch: PairBatch
 ) -> tuple[Float[Tensor, "B T L"], Float[Tensor, "B T"], Int[Tensor, "B T"]]:
     """Δ, the log-odds of the correct words, and the words predicted.
 
@@ -154,11 +154,15 @@ def _saliency(
     slopes = torch.autograd.grad(torch.nn.functional.softplus(-odds).sum(), reached)
     T = odds.shape[1]
     rows = []
+    # The states of a Transformer's first decoder layer do not depend on the source.
+    through = [
+        (end, slope) for end, slope in zip((output.context, output.states), slopes, strict=True) if end.requires_grad
+    ]
     for t in range(T):
-        here = [torch.zeros_like(slope) for slope in slopes]
-        for empty, slope in zip(here, slopes, strict=True):
+        here = [torch.zeros_like(slope) for _, slope in through]
+        for empty, (_, slope) in zip(here, through, strict=True):
             empty[:, t] = slope[:, t]
-        (gradient,) = torch.autograd.grad((output.context, output.states), embedded, here, retain_graph=t + 1 < T)
+        (gradient,) = torch.autograd.grad([end for end, _ in through], embedded, here, retain_graph=t + 1 < T)
         rows.append(-(embedded.detach() * gradient).sum(-1))
     return torch.stack(rows, dim=1), odds.detach(), logits.detach().argmax(-1)
 

@@ -7,7 +7,8 @@ times are what is measured here.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from heedful.papers.snell2021.config import COPYING_BUDGETS, CopyingBudget
+from heedful.config import StudyConfig, TranslatorConfig, with_architecture
+from heedful.papers.snell2021.config import COPYING_BUDGETS, CopyingBudget, study_of
 
 DOSES: dict[str, tuple[str, ...]] = {
     "copy-dose": ("40", "41", "42", "43", "45", "50", "60", "80", "120"),
@@ -125,4 +126,64 @@ CURE_BUDGETS = {
     "smoke": RecipeBudget(2, _cures(2), replace(COPYING_BUDGETS["smoke"], batch_size=20)),
     "quick": RecipeBudget(20, _cures(40), replace(COPYING_BUDGETS["quick"], evaluate_every=5)),
     "paper": RecipeBudget(50, _cures(40), replace(COPYING_BUDGETS["paper"], evaluate_every=5)),
+}
+
+
+def _copier(width: int, **changes: object) -> TranslatorConfig:
+    """One layer of Transformer on each side."""
+    base = TranslatorConfig(width, width, layers=1, bidirectional=False, dropout=0.0, cell="transformer")
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class TransformerBudget:
+    """Sizes of the experiments with Transformers.
+
+    copiers: models by name, the first of them plain, each with the tasks that it copies. studies: corpora of the
+    studies, whose settings are those of snell2021 but for the model and the number of seeds.
+    """
+
+    seeds: int
+    copying: CopyingBudget
+    copiers: dict[str, TranslatorConfig]
+    tasks: dict[str, tuple[str, ...]]
+    corpora: tuple[str, ...]
+    study_seeds: int
+
+    def studies(self, budget: str) -> dict[str, StudyConfig]:
+        """The study of every corpus."""
+        of_corpus = {data: with_architecture(study_of(data, budget), "transformer") for data in self.corpora}
+        return {data: replace(study, seeds=tuple(range(self.study_seeds))) for data, study in of_corpus.items()}
+
+
+ONE_HEAD, EIGHT_HEADS, NO_POSITIONS = "one head", "eight heads", "without positions"
+_TASKS = {ONE_HEAD: (*HARD, EASY), EIGHT_HEADS: (*HARD, EASY), NO_POSITIONS: (EASY,)}
+
+
+def _copiers(width: int) -> dict[str, TranslatorConfig]:
+    return {
+        ONE_HEAD: _copier(width),
+        EIGHT_HEADS: _copier(width, heads=8),
+        NO_POSITIONS: _copier(width, positions=False),
+    }
+
+
+TRANSFORMER_BUDGETS = {
+    "smoke": TransformerBudget(2, COPYING_BUDGETS["smoke"], _copiers(16), _TASKS, ("polarity", "toy-de-en"), 2),
+    "quick": TransformerBudget(
+        20,
+        replace(COPYING_BUDGETS["quick"], evaluate_every=10, steps=400),
+        _copiers(128),
+        _TASKS,
+        ("sst", "rotten-tomatoes", "multi30k:de-en"),
+        5,
+    ),
+    "paper": TransformerBudget(
+        20,
+        replace(COPYING_BUDGETS["paper"], evaluate_every=10, steps=1000),
+        _copiers(256),
+        _TASKS,
+        ("sst", "rotten-tomatoes", "multi30k:de-en", "iwslt14:de-en"),
+        5,
+    ),
 }

@@ -1,9 +1,12 @@
 """The contents of heedful2026: our own experiments on when attention is learned, and what helps."""
 
 from heedful.papers.experiment import unit_experiment
-from heedful.papers.heedful2026 import config, dose, recipes
+from heedful.papers.heedful2026 import config, dose, recipes, transformers
+from heedful.storage.serialization import content
 
 TITLE = "When is attention learned, and what helps? (our own experiments, 2026)"
+
+_COPYING = ("seeds", "copying", "copiers", "tasks")  # what decides the copying runs of Transformers
 
 EXPERIMENTS = (
     unit_experiment(
@@ -26,5 +29,19 @@ EXPERIMENTS = (
         config.CURE_BUDGETS.get,
         recipes.find_cures,
         recipes.cure_units,
+    ),
+    unit_experiment(
+        "transformer-copying",
+        "Transformers: copying permutations, one head and eight",
+        lambda budget: {n: v for n, v in content(config.TRANSFORMER_BUDGETS[budget]).items() if n in _COPYING},
+        transformers.find_copying,
+        transformers.copying_units,
+    ),
+    unit_experiment(
+        "transformer-studies",
+        "Transformers: agreement of attention and what single words know",
+        lambda budget: config.TRANSFORMER_BUDGETS[budget].studies(budget),
+        transformers.find_studies,
+        transformers.study_units,
     ),
 )

@@ -22,7 +22,8 @@ from heedful.metrics.agreement import agreement
 from heedful.models.guidance import AttentionGuide
 from heedful.models.lexicon import Lexicon, ibm_model_1
 from heedful.models.training import build_optimiser
-from heedful.models.translator import Translator
+from heedful.models.transformer import build_translator
+from heedful.models.translator import PairModel
 from heedful.papers.experiment import Unit
 from heedful.papers.heedful2026.config import Intervention
 from heedful.papers.snell2021.config import CopyingBudget
@@ -38,8 +39,13 @@ COUNTED = 2_000  # sequences from which α^IBM is counted
 AGREED = 0.9  # share of output words whose attention agrees with that at the end, from which on it counts as learned
 
 
-def copying_unit(task: str, seed: int, sizes: CopyingBudget, recipe: Intervention | None = None) -> Unit:
-    """One seed's training on one task; with the plain recipe it is the same unit as without one."""
+def copying_unit(
+    task: str, seed: int, sizes: CopyingBudget, recipe: Intervention | None = None, model: str = ""
+) -> Unit:
+    """One seed's training on one task; with the plain recipe it is the same unit as without one.
+
+    model: what the model is called in the unit's name, where it is not the LSTM of the other experiments.
+    """
     arguments = {
         "task": task,
         "seed": seed,
@@ -53,7 +59,10 @@ def copying_unit(task: str, seed: int, sizes: CopyingBudget, recipe: Interventio
     if changed != plain:
         arguments["recipe"] = changed
     changes = [f"{name}={value}" for name, value in changed.items() if value != plain[name]]
-    kind = "-".join([task.replace(":", "-"), f"batch={sizes.batch_size}", f"every={sizes.evaluate_every}", *changes])
+    named = [model.replace(" ", "-")] if model else []
+    kind = "-".join(
+        [*named, task.replace(":", "-"), f"batch={sizes.batch_size}", f"every={sizes.evaluate_every}", *changes]
+    )
     return Unit(f"{kind}-{seed}", f"{__name__}:follow_copying", arguments)
 
 
@@ -86,7 +95,7 @@ def follow_copying(
     curve: dict[str, Any] = {"steps": [], "accuracy": [], "learned": None, "before": run.uniform_steps, "restarts": 0}
     maps: list[NDArray[np.floating[Any]]] = []
 
-    def begin() -> tuple[Translator, torch.optim.Optimizer]:
+    def begin() -> tuple[PairModel, torch.optim.Optimizer]:
         model = _fresh(config, vocabulary, seed + RESTARTED * curve["restarts"]).to(device)
         if run.donor:
             transplant(model, _donor(config, vocabulary, task, batch_size, run, seed, device), run.donor)
@@ -153,14 +162,14 @@ def shortened(batch: PairBatch, length: int) -> PairBatch:
     return PairBatch(cut(batch.source), short, start, cut(batch.target_out), short, batch.index)
 
 
-def _fresh(config: TranslatorConfig, vocabulary: int, seed: int) -> Translator:
+def _fresh(config: TranslatorConfig, vocabulary: int, seed: int) -> PairModel:
     torch.manual_seed(seed)
-    return Translator(config, vocabulary)
+    return build_translator(config, vocabulary)
 
 
 def _donor(
     config: TranslatorConfig, vocabulary: int, task: str, size: int, run: Intervention, seed: int, device: torch.device
-) -> Translator:
+) -> PairModel:
     """Another model, of another initialisation, trained on the same task: the uniform twin for its knowledge."""
     donor = _fresh(config, vocabulary, seed + DONATED).to(device)
     donor.mode = "uniform" if run.donor == "knowledge" else "learned"
@@ -173,7 +182,7 @@ def _donor(
     return donor
 
 
-def transplant(model: Translator, donor: Translator, part: str) -> None:
+def transplant(model: PairModel, donor: PairModel, part: str) -> None:
     """Copy the parameters of one part: "knowledge", the embeddings and the output network, or "attention"."""
     attention = {name for name, _ in model.named_parameters() if name.startswith("scorer.")}
     recurrent = {name for name, _ in model.named_parameters() if name.startswith(("encoder.", "decoder.", "bridge."))}
@@ -195,7 +204,7 @@ def held_out_batch(task: str, size: int, device: torch.device) -> PairBatch:
 
 
 @torch.no_grad()
-def evaluate(model: Translator, batch: PairBatch) -> tuple[float, NDArray[np.floating[Any]]]:
+def evaluate(model: PairModel, batch: PairBatch) -> tuple[float, NDArray[np.floating[Any]]]:
     """Token accuracy under teacher forcing, and attention, averaged over heads: one row per output word."""
     output = model(batch)
     guess = model.read(output.context, output.states).argmax(-1)

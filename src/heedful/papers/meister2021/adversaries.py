@@ -1,7 +1,7 @@
 """Table 5 and the trade-off behind it: how far can attention be moved, and what does it cost?"""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from heedful.execution.pool import OnEvent
 from heedful.metrics.statistics import mean_over_seeds
 from heedful.models.adversary import Adversary, Attack, DivergenceName, attack_instances, compare, frozen_adversary
 from heedful.models.training import evaluation_mode
-from heedful.papers.experiment import Answer, Needs, Unit
+from heedful.papers.experiment import Answer, Unit
 from heedful.papers.findings import Cell, Figure, Finding, Panel, ResultTable, Row, Value, curve, seed_value
 from heedful.papers.meister2021.config import (
     ARCHITECTURES,
@@ -59,17 +59,11 @@ class MeisterAttack:
         elif self.kind == "frozen":
             arguments |= {"rate": sizes.frozen_rate}
         name = f"{base.name}-{self.kind}-{self.divergence}-{self.penalty}"
-        return Unit(name, f"{__name__}:attack", arguments, paths=(WEIGHTS,))
+        return Unit(name, f"{__name__}:attack", arguments, paths=(WEIGHTS,), after=(replace(base, makes=(WEIGHTS,)),))
 
     def units(self, budget: str) -> list[Unit]:
         """The attacks on all seeds."""
         return [self.unit(seed, budget) for seed in range(self.seeds)]
-
-
-def base_needs(attacks: Iterable[MeisterAttack], budget: str) -> Needs:
-    """The bases of some attacks, with their weights."""
-    bases = dict.fromkeys(attack.base for attack in attacks)
-    return Needs(units=tuple(replace(unit, makes=(WEIGHTS,)) for base in bases for unit in base.units(budget)))
 
 
 def attack(

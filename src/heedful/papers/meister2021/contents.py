@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from heedful.papers.experiment import Answer, Experiment, unit_experiment
 from heedful.papers.findings import Finding
-from heedful.papers.meister2021 import adversaries, figures, tables
+from heedful.papers.meister2021 import adversaries, figures, open_questions, tables
 from heedful.papers.meister2021.adversaries import MeisterAttack
 from heedful.papers.meister2021.config import BUDGETS, MeisterBudget, MeisterCorpus
 from heedful.papers.meister2021.models import MeisterModel
@@ -36,15 +36,20 @@ def _attacks(
     find: Callable[[MeisterBudget, Mapping[MeisterAttack, list[Answer]]], Finding],
     attacks: Callable[[MeisterBudget], list[MeisterAttack]],
 ) -> Experiment:
-    """An experiment that reads what was measured on these adversaries, and before that needs their bases."""
+    """An experiment that reads what was measured on these adversaries."""
     return unit_experiment(
         name,
         title,
         BUDGETS.get,
         lambda budget, seen: find(BUDGETS[budget], seen),
         lambda budget: {attack: attack.units(budget) for attack in attacks(BUDGETS[budget])},
-        lambda budget: adversaries.base_needs(attacks(BUDGETS[budget]), budget),
     )
+
+
+def _reading_settings(budget: str) -> object:
+    """What decides both experiments on open questions."""
+    own = {name: value for name, value in content(BUDGETS[budget]).items() if name not in ("attacks", "corpora")}
+    return {**own, "corpus": open_questions.corpus_of(budget), "sizes": open_questions.READING_BUDGETS[budget]}
 
 
 EXPERIMENTS = (
@@ -78,4 +83,18 @@ EXPERIMENTS = (
     _experiment("length", "Beyond: entropy against length", tables.find_length, tables.main_models),
     _experiment("entmax", "Beyond: entmax from softmax to sparsemax", figures.find_entmax, figures.entmax_models),
     _experiment("layers", "Beyond: the Transformer's self-attention", figures.find_layers, figures.layer_models),
+    unit_experiment(
+        "appendix-a",
+        "App. A: the gradient of a norm against the whole Jacobian",
+        _reading_settings,
+        open_questions.find_jacobian,
+        open_questions.jacobian_units,
+    ),
+    unit_experiment(
+        "readings",
+        "Which attention, which leave-one-out: the Transformer's D_ŷ(I)",
+        _reading_settings,
+        open_questions.find_readings,
+        open_questions.reading_models,
+    ),
 )

@@ -26,7 +26,9 @@ from heedful.data.vocabulary import Encoded, EncodedSplit, Vocabulary
 from heedful.execution.pool import OnEvent
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_ceiling, kendall_tau_b
+from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier, predict
+from heedful.models.encoders import TransformerEncoder
 from heedful.models.training import Trainable, train
 from heedful.papers.experiment import Unit
 from heedful.papers.meister2021.config import BUDGETS, NAMES, Architecture, MeisterCorpus, Projection
@@ -36,7 +38,7 @@ from heedful.storage.serialization import content, from_mapping
 from heedful.storage.step_cache import record_beside, write_with_record
 
 IMPORTANCES = ("g_y_x", "d_y_x", "g_y_h", "d_y_h", "g_y_x detached", "g_y_h detached")
-DIGITS = 6
+DIGITS = 4  # of each text's numbers: its answer is stored beside the results
 MAX_TOKENS = 65_536  # run at once
 EXAMPLE_LENGTH = 14  # words of the text that is shown as an example, or the next longer one
 WEIGHTS = "weights"  # the argument that says where a unit stores its weights
@@ -44,11 +46,13 @@ WEIGHTS = "weights"  # the argument that says where a unit stores its weights
 
 @dataclass(frozen=True)
 class MeisterModel:
-    """A kind of model; the training of each seed is a unit."""
+    """A kind of model; the training of each seed is a unit. rate, epochs: where they are not the budget's."""
 
     corpus: MeisterCorpus
     architecture: Architecture
     projection: Projection
+    rate: float | None = None
+    epochs: int | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +66,7 @@ class MeisterModel:
     def unit(self, seed: int, budget: str) -> Unit:
         """One seed's training; its weights are stored under the name of its answer."""
         kind = str(self.projection).replace("(", "").replace(")", "")
+        kind += "" if self.rate is None else f"-rate-{self.rate:g}"
         name, function = f"{self.corpus.data}-{self.architecture}-{kind}-{seed}", f"{__name__}:train_and_measure"
         arguments = content(self.run(seed, budget))
         weights = f"weights/{Path(Unit(name, function, arguments).file).stem}.safetensors"
@@ -78,8 +83,8 @@ class MeisterModel:
             vectors=sizes.vectors,
             model=sizes.model(self.architecture, self.projection),
             seed=seed,
-            epochs=corpus.epochs[second],
-            learning_rate=sizes.rates[second],
+            epochs=self.epochs or corpus.epochs[second],
+            learning_rate=self.rate or sizes.rates[second],
             attention_rate=sizes.attention_rate,
             weight_decay=sizes.weight_decay,
             batch_size=sizes.batch_size,
@@ -235,6 +240,9 @@ def measure(model: AttentionClassifier, texts: EncodedSplit, matrices: int, word
         measures[f"entropy {name}"] = listed(_entropy(importance))
     measures |= _contextualisation(model, texts, min(matrices, len(texts)))
     measures["layers"] = _layers(model, batch, rows)
+    if isinstance(model.encoder, TransformerEncoder):
+        others = {"zeroed": without_states(model, batch), "below": without_keys(model, texts)}
+        measures |= {f"tau d_y_h {name}": listed(kendall_tau_b(alpha, row)) for name, row in others.items()}
     measures["example"] = _example(model, texts, words)
     return measures
 
@@ -304,10 +312,40 @@ def _mean_of_rows(values: NDArray[np.float64], starts: NDArray[np.int64]) -> NDA
 
 
 @torch.no_grad()
+def without_states(model: AttentionClassifier, batch: Batch) -> Ragged:
+    """∣ŷ − ŷ_{−i}∣ where α_i h_i is taken out of the sum and the other weights stay as they are: another D_ŷ(I)."""
+    output = model(batch.tokens, batch.mask)
+    parts = output.alpha * (output.hidden @ model.output.weight[0])
+    changed = (output.logits.sigmoid() - (output.logits - parts).sigmoid()).abs()
+    return as_ragged(changed.double().cpu().numpy(), batch.mask.cpu().numpy())
+
+
+@torch.no_grad()
+def without_keys(model: AttentionClassifier, texts: EncodedSplit) -> Ragged:
+    """∣ŷ − ŷ_{−i}∣ where the last self-attention layer and the pooling do not see position i: another D_ŷ(I)."""
+    encoder = model.encoder
+    assert isinstance(encoder, TransformerEncoder)
+    rows = []
+    for i in range(len(texts)):
+        batch = collate(texts, np.array([i]), model.output.weight.device)
+        states = encoder.states(model.embedding(batch.tokens), batch.mask)[-2]
+        n = states.shape[1]
+        seen = torch.cat([batch.mask, ~torch.eye(n, dtype=torch.bool, device=states.device)])[: n + 1 if n > 1 else 1]
+        hidden, _ = encoder.layers[-1](states.expand(len(seen), -1, -1), seen)
+        alpha = project(model.config.projection, model.scorer(hidden), seen, model.config.projection_parameter)
+        y = model.from_attention(alpha, hidden)[:, 0].sigmoid()
+        rows.append((y[1:] - y[0]).abs().double().cpu().numpy() if n > 1 else np.zeros(1))
+    return Ragged.of(rows)
+
+
+@torch.no_grad()
 def _layers(
     model: AttentionClassifier, batch: Batch, rows: dict[str, Importance]
 ) -> list[dict[str, list[float | None]]]:
-    """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α."""
+    """Of each self-attention layer: how much each token receives, averaged over queries, as if it were α.
+
+    Beside it the rows of the first and of the last query alone.
+    """
     layers = []
     mask, words = batch.mask, batch.mask.cpu().numpy()
     for weights in model(batch.tokens, mask).self_attention:
@@ -315,12 +353,23 @@ def _layers(
         received = (per_query * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
         row = as_ragged(received.cpu().numpy(), words)
         each = [as_ragged(p[q][:, q]) for p, q in zip(per_query.cpu().numpy(), words, strict=True)]
+        ends = {
+            "first": Ragged.of([text[0] for text in each]),
+            "last": Ragged.of([text[len(text) - 1] for text in each]),
+        }
         layers.append(
             {
                 "entropy received": listed(normalised_entropy(row)),
                 "entropy of a query": listed([normalised_entropy(text).mean() for text in each]),
                 "tau g_y_x": listed(kendall_tau_b(row, rows["g_y_x"])),
                 "tau d_y_x": listed(kendall_tau_b(row, rows["d_y_x"])),
+                "tau g_y_h": listed(kendall_tau_b(row, rows["g_y_h"])),
+                "tau d_y_h": listed(kendall_tau_b(row, rows["d_y_h"])),
+                **{
+                    f"{name} tau {importance}": listed(kendall_tau_b(end, rows[importance]))
+                    for name, end in ends.items()
+                    for importance in ("g_y_h", "d_y_h")
+                },
             }
         )
     return layers
@@ -344,6 +393,6 @@ def listed(values: NDArray[np.float64] | Sequence[float]) -> list[float | None]:
     """Numbers for JSON: rounded, None for NaN.
 
     >>> listed(np.array([0.12345678, np.nan]))
-    [0.123457, None]
+    [0.1235, None]
     """
     return [None if np.isnan(value) else round(float(value), DIGITS) for value in values]

@@ -4,6 +4,7 @@ from functools import partial
 
 from heedful.papers.experiment import Experiment, Needs, unit_experiment
 from heedful.papers.snell2021 import config, figures, tables, theory
+from heedful.papers.snell2021.study_numbers import study_unit
 
 TITLE = "Approximating How Single Head Attention Learns (Snell, Zhong, Klein, Steinhardt 2021)"
 
@@ -15,7 +16,7 @@ def _table(number: str, title: str) -> Experiment:
         f"Table {number}: {title}",
         lambda budget: config.studies(budget, form.task),
         partial(tables.find_table, number=number),
-        lambda budget: tables.agreement_needs(budget, form.task, form.split, form.measure),
+        lambda budget: tables.agreement_needs(budget, form.task),
     )
 
 
@@ -43,7 +44,7 @@ EXPERIMENTS = (
         "Figure 2: how ξ is read off",
         figures.figure2_study,
         figures.find_figure2,
-        lambda budget: Needs((figures.figure2_study(budget),)),
+        lambda budget: Needs((study_unit(figures.figure2_study(budget)),)),
     ),
     _table("2", "agreement and contextualised agreement"),
     _table("3", "Kendall's τ"),
@@ -93,7 +94,6 @@ EXPERIMENTS = (
         lambda budget: [config.LINEAR_BUDGETS[budget], config.studies(budget, "translation")],
         theory.find_optimal,
         theory.linear_units,
-        lambda budget: Needs((config.translation_study(budget),)),
     ),
     _classification("a7", "A.7: rise and fall", figures.find_rise_and_fall),
     _classification("a9", "A.9: agreement between seeds", figures.find_between_seeds),

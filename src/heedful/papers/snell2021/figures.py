@@ -1,15 +1,13 @@
 """Figures 2, 3, 6 and 7, §6.2, A.7 and A.9 of snell2021: what is learned, when, and how alike."""
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
 from heedful.config import EncoderName, StudyConfig
-from heedful.metrics.agreement import agreement, contextualised_agreement
+from heedful.metrics.agreement import contextualised_agreement
 from heedful.metrics.statistics import Estimate, mean_over_seeds
 from heedful.papers.experiment import Answer, Needs, Unit, Workspace
 from heedful.papers.findings import (
@@ -39,8 +37,7 @@ from heedful.papers.snell2021.models import (
     share_learned,
     slower,
 )
-from heedful.papers.snell2021.tables import measured
-from heedful.studies.analysis import Recordings, Rows, pairing
+from heedful.papers.snell2021.study_numbers import numbers_of, over_pairs
 
 Curves = Mapping[str, Sequence[Answer]]  # the learning curves of each task or setting, a seed each
 FindCurves = Callable[[str, Curves], Finding]
@@ -58,23 +55,15 @@ def figure2_study(budget: str) -> StudyConfig:
 def find_figure2(workspace: Workspace) -> Finding:
     """Figure 2: how ξ is read off: the step where another seed's attention agrees more, and its performance there."""
     study = figure2_study(workspace.budget)
-    recordings = Recordings(workspace.study(study))
-    A, B = recordings.seeds[0], recordings.other(recordings.seeds[0])
-    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
-    steps = recordings.steps("standard", B)
-    climb = [float(agreement(alpha, recordings.quantity("standard", B, "alpha", step)).mean()) for step in steps]
-    performance = [float(recordings.correct("standard", B, step).mean()) for step in steps]
-    target = max(
-        float(agreement(alpha, recordings.quantity("uniform", B, "beta_logit", step)).mean())
-        for step in recordings.steps("uniform", B)
-    )
+    seen = numbers_of(workspace, study.data).climb
+    (A, B), steps, climb, performance, target = seen.seeds, seen.steps, seen.agreement, seen.performance, seen.target
     xi = contextualised_agreement(target, list(steps), climb, performance)
     index, x = steps.index(xi.step), tuple(float(step) for step in steps)
     star = "" if xi.reached else " (never exceeded)"
     panels = (
         Panel(
             "A(α, α̂(τ)) of another seed",
-            (Line("A(α, α̂(τ))", x, tuple(climb)),),
+            (Line("A(α, α̂(τ))", x, climb),),
             (Mark(float(xi.step), climb[index], f"τ₀ = {xi.step}{star}", guides=True),),
             x_label="training step τ",
             y_label="agreement",
@@ -83,7 +72,7 @@ def find_figure2(workspace: Workspace) -> Finding:
         ),
         Panel(
             "its performance",
-            (Line("p̂(τ)", x, tuple(performance)),),
+            (Line("p̂(τ)", x, performance),),
             (Mark(float(xi.step), xi.value, f"ξ = {xi.value:.1%}", guides=True),),
             x_label="training step τ",
             y_label="accuracy",
@@ -372,14 +361,13 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
     for corpus in corpora(workspace.budget, "classification"):
         if corpus.data is None:
             continue
-        recordings = Recordings(workspace.study(study_of(corpus.data, workspace.budget)))
-        steps = recordings.steps("uniform", recordings.seeds[0])
-        tables = [_over_twin(recordings, A) for A in recordings.seeds]
-        curve = np.mean([table.mean(axis=1) for table in tables], axis=0)
-        lines.append(Line(corpus.name, tuple(float(s) for s in steps), tuple(curve.tolist())))
+        seen = numbers_of(workspace, corpus.data).twin
+        assert seen is not None
+        steps, curve = seen.steps, seen.curve
+        lines.append(Line(corpus.name, tuple(float(s) for s in steps), curve))
         rise, fall = (
-            nested_value(f"{name}, {corpus.data}", np.array([_from_peak(table, end) for table in tables]))
-            for name, end in (("rise", 0), ("fall", -1))
+            nested_value(f"{name}, {corpus.data}", margins)
+            for name, margins in (("rise", seen.rise), ("fall", seen.fall))
         )
         values += [rise, fall]
         peak = steps[int(np.argmax(curve))]
@@ -395,25 +383,6 @@ def find_rise_and_fall(workspace: Workspace) -> Finding:
     return Finding((ResultTable("A.7 in numbers", columns, tuple(rows), caption),), (figure,), tuple(values))
 
 
-def _over_twin(recordings: Recordings, A: int) -> Rows:
-    """A(α, β^uf(τ)) of every text at every step of another seed's twin: (steps, texts)."""
-    alpha = recordings.quantity("standard", A, "alpha", recordings.best_step(A))
-    twin = recordings.other(A)
-    steps = recordings.steps("uniform", twin)
-    return np.stack([agreement(alpha, recordings.quantity("uniform", twin, "beta_logit", step)) for step in steps])
-
-
-def _from_peak(table: Rows, end: int) -> Rows:
-    """How far the peak lies above one end of the curve, text by text; its step is chosen on the other half of texts."""
-    gaps = np.empty(table.shape[1])
-    for half in (np.s_[::2], np.s_[1::2]):
-        other = np.ones(table.shape[1], dtype=bool)
-        other[half] = False
-        peak = int(np.argmax(table[:, other].mean(axis=1))) if other.any() else int(np.argmax(table.mean(axis=1)))
-        gaps[half] = table[peak, half] - table[end, half]
-    return gaps
-
-
 def find_between_seeds(workspace: Workspace) -> Finding:
     """A.9: how much the attention of two seeds agrees, over all pairs of seeds, on SMS spam and elsewhere."""
     sms = SMS.get(workspace.budget, "sms-spam")
@@ -421,11 +390,12 @@ def find_between_seeds(workspace: Workspace) -> Finding:
     for corpus in corpora(workspace.budget, "classification"):
         if corpus.data is None:
             continue
-        study = measured(workspace, corpus.data)
+        numbers = numbers_of(workspace, corpus.data)
+        study, pairs = numbers.validation, numbers.pairs
+        assert pairs is not None
         seen = study.agreement("A(alpha,alpha_hat)", "cross")
         chance = max(seen.random, seen.shuffle.value) if seen.shuffle.n else seen.random
-        pairs = _all_pairs(Recordings(workspace.study(study_of(corpus.data, workspace.budget))))
-        above[corpus.data] = _over_pairs(pairs, chance)
+        above[corpus.data] = over_pairs(pairs, chance)
         sizes: Sizes = {"seeds": study.seeds, "texts": study.texts}
         shown = (shifted(above[corpus.data].estimate, chance), seen.shuffle, above[corpus.data].estimate)
         rows.append(Row(corpus.name, tuple(Cell(each, unit="%", **sizes) for each in shown)))
@@ -437,31 +407,6 @@ def find_between_seeds(workspace: Workspace) -> Finding:
     caption = "Over all ordered pairs of seeds; intervals are over seeds (jackknife) and texts."
     table = ResultTable("A.9: attention of one seed against another's", columns, tuple(rows), caption)
     return Finding((table,), values=tuple(values))
-
-
-def _all_pairs(recordings: Recordings) -> dict[tuple[int, int], Rows]:
-    """A(α, α̂) of every text, for all ordered pairs of seeds."""
-    rows = {}
-    for A, B in itertools.permutations(recordings.seeds, 2):
-        read = pairing(recordings, "A(alpha,alpha_hat)", "cross", A, B)
-        assert read.read_at is not None
-        rows[A, B] = agreement(*read.pair(read.read_at))
-    return rows
-
-
-def _over_pairs(pairs: Mapping[tuple[int, int], Rows], chance: float) -> Value:
-    """The mean over pairs above chance; over seeds, by leaving out each with all of its pairs, and over texts."""
-    table = {pair: float(rows.mean()) for pair, rows in pairs.items()}
-    mean, seeds = float(np.mean(list(table.values()))), sorted({seed for pair in pairs for seed in pair})
-    texts = np.mean(list(pairs.values()), axis=0)
-    error = float(texts.std(ddof=1) / math.sqrt(len(texts))) if len(texts) > 1 else math.nan
-    without = [[value for pair, value in table.items() if seed not in pair] for seed in seeds]
-    if not all(without):
-        return Value("", Estimate(mean - chance, math.nan, math.nan, len(seeds)), (), len(texts), len(seeds), error)
-    over_seeds = (len(seeds) - 1) * float(np.var([np.mean(values) for values in without]))
-    half = float(stats.t.ppf(0.975, len(seeds) - 1)) * math.sqrt(over_seeds + error**2)
-    low, high = max(0.0, mean - half) - chance, min(1.0, mean + half) - chance
-    return Value("", Estimate(mean - chance, low, high, len(seeds)), (), len(texts), len(seeds), error)
 
 
 def _apart(name: str, one: Value, other: Value) -> Value:

@@ -268,7 +268,7 @@ def linear_unit(seed: int, study: StudyConfig, sizes: LinearBudget) -> Unit:
         "train": content(study.train.changed(steps=sizes.steps)),
         "sentences": sizes.sentences,
     }
-    return Unit(f"linear-{seed}", f"{__name__}:optimal_of_trained", arguments, paths=("run",))
+    return Unit(f"linear-{seed}", f"{__name__}:optimal_of_trained", arguments, paths=("run",), study=study, part="data")
 
 
 def optimal_of_trained(

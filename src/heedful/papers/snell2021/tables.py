@@ -5,23 +5,19 @@ Every table but that of the data has each corpus twice, under the two convention
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import torch
 
-from heedful.config import StudyConfig
 from heedful.data.loading import open_data
 from heedful.data.parallel import ParallelCorpus
 from heedful.data.subwords import encode_pairs, fit_tokeniser
 from heedful.data.vocabulary import encode
 from heedful.data.word_vectors import vector_words
 from heedful.execution.pool import OnEvent
-from heedful.metrics.agreement import agreement, contextualised_agreement
-from heedful.metrics.statistics import Estimate, mean_over_seeds
-from heedful.papers.experiment import Answer, Needs, Unit, Workspace, study_folder
+from heedful.metrics.statistics import Estimate
+from heedful.papers.experiment import Answer, Needs, Unit, Workspace
 from heedful.papers.findings import (
     Cell,
     CellUnit,
@@ -35,16 +31,20 @@ from heedful.papers.findings import (
     seed_value,
 )
 from heedful.papers.published import published_table
-from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies, study_of
-from heedful.storage.atomic_files import without_nan
-from heedful.storage.serialization import from_mapping
-from heedful.studies.analysis import MeasureName, Recordings, Rows, final_performance, measure_agreements, pairing
+from heedful.papers.snell2021.config import SUBWORDS, SnellCorpus, corpora, studies
+from heedful.papers.snell2021.study_numbers import (
+    COMPARED,
+    CONVENTIONS,
+    Measured,
+    StudyNumbers,
+    numbers_of,
+    study_unit,
+)
+from heedful.studies.analysis import MeasureName
 from heedful.studies.result import AgreementResult, Convention, Gate
-from heedful.studies.run_directory import ModelSpec, Recorded, RunDirectory
+from heedful.studies.run_directory import Recorded
 
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 CLAIMS_TABLE = "5"  # whose numbers the claims of agreement are judged by
-IN_RESULT = ("validation", "agreement")  # what a study's own result has
 CAPTION = (
     "Each line is measured twice: “own” takes α and β of one model, “cross” β of another seed, like the released code."
 )
@@ -64,15 +64,15 @@ class Form:
     digits: int = 1
 
 
-_PAIRS = ("A(alpha,beta_uf)", "A(beta_uf,beta_px)", "A(delta,beta_uf)", "A(alpha,beta)")
-_XI = tuple(name.replace("A(", "xi(") for name in _PAIRS)
-_FULL = (*_PAIRS, "A_random", "shuffle", *_XI, "xi_final")
-_NO_BETA = (*_PAIRS[:3], "A_random", *_XI[:3], "xi_final")
+PAIRS = ("A(alpha,beta_uf)", "A(beta_uf,beta_px)", "A(delta,beta_uf)", "A(alpha,beta)")
+_XI = tuple(name.replace("A(", "xi(") for name in PAIRS)
+_FULL = (*PAIRS, "A_random", "shuffle", *_XI, "xi_final")
+_NO_BETA = (*PAIRS[:3], "A_random", *_XI[:3], "xi_final")
 FORMS = {
     form.number: form
     for form in (
-        Form("2", "agreement", (*_PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
-        Form("3", "Kendall's τ in place of agreement", (*_PAIRS, *_NO_BETA[3:]), measure="kendall"),
+        Form("2", "agreement", (*PAIRS, "A_random", "shuffle", _XI[0], _XI[3], "xi_final"), digits=0),
+        Form("3", "Kendall's τ in place of agreement", (*PAIRS, *_NO_BETA[3:]), measure="kendall"),
         Form("4", "Kendall's τ, performance by BLEU", _NO_BETA, "translation", measure="kendall", bleu=True),
         Form("5", "agreement, all columns", _FULL),
         Form("6", "agreement, performance by BLEU", _FULL, "translation", bleu=True),
@@ -109,16 +109,17 @@ def find_table(workspace: Workspace, number: str) -> Finding:
     """One of Tables 2 to 8; of Table 5 also how far its agreements exceed their controls, corpus by corpus."""
     form = FORMS[number]
     data = [corpus.data for corpus in corpora(workspace.budget, form.task) if corpus.data]
-    seen = {name: measured(workspace, name, form.split, form.measure) for name in data}
+    studied = {name: numbers_of(workspace, name) for name in data}
+    seen = {name: study.measured(form.split, form.measure) for name, study in studied.items()}
     table = _table(form, corpora(workspace.budget, form.task), seen)
     notes = nearer_convention(table)
     if number != CLAIMS_TABLE:
         return Finding((table,), notes=notes)
-    values, untrained = _excesses(workspace, seen)
+    values, untrained = _excesses(studied)
     return Finding((table,), values=tuple(values), notes=(*notes, *untrained))
 
 
-def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, "Measured"]) -> ResultTable:
+def _table(form: Form, lines: Iterable[SnellCorpus], seen: Mapping[str, Measured]) -> ResultTable:
     rows = []
     for corpus in lines:
         for convention in CONVENTIONS:
@@ -134,7 +135,7 @@ def _name(corpus: SnellCorpus, convention: Convention) -> str:
     return f"{corpus.name}, {convention}" if corpus.data else f"{corpus.name} (not measured: we have no copy)"
 
 
-def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, "Measured"], convention: Convention, column: str) -> Cell:
+def _cell(form: Form, corpus: SnellCorpus, seen: Mapping[str, Measured], convention: Convention, column: str) -> Cell:
     published, star = published_table("snell2021", form.number).get((corpus.row or "", column), (None, False))
     unit: CellUnit = "" if form.bleu and column.startswith("xi") else "%"
     if corpus.data is None:
@@ -188,34 +189,31 @@ def nearer_convention(table: ResultTable) -> tuple[str, ...]:
     return (f"The published {letter} lie nearer to “cross” in {count} of {n} entries ({each}).",)
 
 
-def _excesses(workspace: Workspace, seen: Mapping[str, "Measured"]) -> tuple[list[Value], list[str]]:
+def _excesses(studied: Mapping[str, StudyNumbers]) -> tuple[list[Value], list[str]]:
     """What claims of agreement are judged by, and notes on corpora whose models learned nothing.
 
     An agreement counts by its excess over the largest of Â, the matched shuffle and the wrong label, maxima over steps
     chosen on the other half of the texts; it has no value where the models do not beat the majority by an interval.
     """
     values, notes = [], []
-    for data, study in seen.items():
-        run = workspace.study(study_of(data, workspace.budget))
-        gate = run.result().verdict.gate
-        assert gate is not None
+    for data, study in studied.items():
+        gate = study.gate
         if not gate.passed:
             notes.append(
                 f"{data}: the models do not beat the majority ({gate.baseline:.1%}); nothing is judged by them."
             )
-        recordings = Recordings(run)
         for convention in CONVENTIONS:
-            for name in _PAIRS:
-                values.append(
-                    _excess(f"{name} above controls, {convention}, {data}", study.agreement(name, convention), gate)
-                )
-            above = xi_above_baselines(recordings, convention, gate.baseline)
+            for name in PAIRS:
+                row = study.validation.agreement(name, convention)
+                values.append(excess_value(f"{name} above controls, {convention}, {data}", row, gate))
+            above = study.under(convention).xi_above
             chosen = above if gate.passed else [np.nan] * len(above)
             values.append(seed_value(f"xi above untrained and majority, {convention}, {data}", chosen, gate.texts))
     return values, notes
 
 
-def _excess(name: str, row: AgreementResult, gate: Gate) -> Value:
+def excess_value(name: str, row: AgreementResult, gate: Gate) -> Value:
+    """How far an agreement exceeds its largest control; no number where the models learned nothing."""
     evidence = row.evidence
     assert evidence is not None
     if not gate.passed:
@@ -225,121 +223,14 @@ def _excess(name: str, row: AgreementResult, gate: Gate) -> Value:
     return Value(name, evidence.excess_seeds, (), gate.texts, evidence.seeds, float(error))
 
 
-def xi_above_baselines(recordings: Recordings, convention: Convention, majority: float) -> list[float]:
-    """For each seed, the lower of ξ(α, β) and ξ(α, β^uf) less the larger of two accuracies: untrained, and majority.
-
-    ξ is read from the curve of that seed alone; one that is never exceeded (`*`) says nothing, and is NaN.
-    """
-    above = []
-    for A in recordings.seeds:
-        to_other = pairing(recordings, "A(alpha,alpha_hat)", convention, A)
-        climb = [float(np.nanmean(agreement(*to_other.pair(step)))) for step in to_other.steps]
-        performance = [float(recordings.correct(*to_other.read_from, step).mean()) for step in to_other.steps]
-        read = [
-            contextualised_agreement(
-                float(np.nanmean(held_out_rows(recordings, name, convention, A))),
-                list(to_other.steps),
-                climb,
-                performance,
-            )
-            for name in ("A(alpha,beta)", "A(alpha,beta_uf)")
-        ]
-        lower = min(xi.value for xi in read) if all(xi.reached for xi in read) else np.nan
-        above.append(lower - max(performance[0], majority))
-    return above
+def agreement_needs(budget: str, task: str | None = None) -> Needs:
+    """The numbers of the studies of all corpora of a task."""
+    return Needs(tuple(study_unit(study) for study in studies(budget, task).values()))
 
 
-def held_out_rows(recordings: Recordings, name: str, convention: Convention, A: int) -> Rows:
-    """One seed's agreement, row by row; where it is read at its maximum, the step is chosen on the other half."""
-    read = pairing(recordings, name, convention, A)
-    if read.read_at is not None:
-        return agreement(*read.pair(read.read_at))
-    table = np.stack([agreement(*read.pair(step)) for step in read.steps])
-    even = np.unique(recordings.example, return_inverse=True)[1] % 2 == 0
-    rows = np.full(table.shape[1], np.nan)
-    for half in (even, ~even):
-        chosen = table[:, ~half] if (~half).any() else table
-        rows[half] = table[int(np.argmax(chosen.mean(axis=1)))][half]
-    return rows
-
-
-@dataclass(frozen=True)
-class Measured:
-    """All agreements of one study, by one measure, on one split."""
-
-    agreements: tuple[AgreementResult, ...]
-    random: float
-    final: Estimate
-    final_bleu: Estimate | None
-    texts: int
-
-    @property
-    def seeds(self) -> int:
-        """How many models of a kind were compared."""
-        return len(self.agreements[0].per_seed)
-
-    def agreement(self, name: str, convention: Convention) -> AgreementResult:
-        """The row of that name; under *cross* a bag-of-words probe stands first."""
-        swapped = f"A({','.join(name[2:-1].split(',')[::-1])})"
-        for row in self.agreements:
-            if row.convention == convention and row.name in (name, swapped):
-                return row
-        raise KeyError(f"{name!r} ({convention}) was not measured")
-
-
-def measured(
-    workspace: Workspace, data: str, split: Recorded = "validation", measure: MeasureName = "agreement"
-) -> Measured:
-    """All agreements of a corpus's study; those of its validation texts are part of the study's own result."""
-    study = study_of(data, workspace.budget)
-    run = workspace.study(study)
-    if (split, measure) == IN_RESULT:
-        result = run.result()
-        bleu = _final_bleu(Recordings(run, split))
-        assert result.verdict.gate is not None
-        return Measured(result.agreements, result.random_agreement, result.xi_final, bleu, result.verdict.gate.texts)
-    unit = agreement_unit(study, split, measure)
-    return from_mapping(Measured, workspace.answers([unit])[0], where=unit.name)
-
-
-def agreement_needs(
-    budget: str, task: str | None = None, split: Recorded = "validation", measure: MeasureName = "agreement"
-) -> Needs:
-    """What `measured` reads for all corpora of a task: studies, and then agreements that are not in their results."""
-    configs = tuple(studies(budget, task).values())
-    units = () if (split, measure) == IN_RESULT else tuple(agreement_unit(c, split, measure) for c in configs)
-    return Needs(configs, then=lambda workspace: Needs(units=units))
-
-
-def agreement_unit(study: StudyConfig, split: Recorded, measure: MeasureName) -> Unit:
-    """The agreements of one study, whose models are trained."""
-    arguments = {"run": study_folder(study), "split": split, "measure": measure}
-    return Unit(f"{study.data}-{split}-{measure}", f"{__name__}:measure_study", arguments, paths=("run",))
-
-
-def measure_study(
-    *, run: str, split: Recorded, measure: MeasureName, device: torch.device, report: OnEvent
-) -> dict[str, Any]:
-    """A unit: all agreements of a trained study."""
-    recordings = Recordings(RunDirectory(Path(run)), split)
-    agreements = measure_agreements(recordings, measure)
-    texts = len(np.unique(recordings.example))
-    answer = Measured(agreements, agreements[0].random, final_performance(recordings), _final_bleu(recordings), texts)
-    plain: dict[str, Any] = without_nan(asdict(answer))
-    return plain
-
-
-def _final_bleu(recordings: Recordings) -> Estimate | None:
-    if not recordings.translating:
-        return None
-    key = "bleu" if recordings.split == "validation" else "train_bleu"
-    last = [recordings.run.model(ModelSpec("standard", seed)).metrics()[-1][key] for seed in recordings.seeds]
-    return mean_over_seeds(last)
-
-
-PAIRED = {  # title, both columns, and the factor that turns what the table prints into percent
-    "10": ("Table 10: attention learned while β is frozen", "A(alpha,alpha_fr)", "A(alpha,beta_uf)", 1.0),
-    "11": ("Table 11: the proxy against logistic regression", "A(beta_uf,beta_px)", "A(beta_uf,beta_log)", 100.0),
+PAIRED = {  # title, and the factor that turns what the table prints into percent
+    "10": ("Table 10: attention learned while β is frozen", 1.0),
+    "11": ("Table 11: the proxy against logistic regression", 100.0),
 }
 
 
@@ -349,7 +240,7 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
     Table 10: attention trained with everything else at its random start agrees less than β^uf does (A.6). Table 11: the
     proxy's probe and the weights of logistic regression agree with β^uf alike (A.10).
     """
-    title, left, right, scale = PAIRED[number]
+    (title, scale), (left, right) = PAIRED[number], COMPARED[number]
     rows, values = [], []
     table = published_table("snell2021", number)
     for corpus in corpora(workspace.budget, "classification"):
@@ -359,11 +250,13 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
             cells = [Cell(None, value, "%") for value in printed]
             rows.append(Row(_name(corpus, "cross"), (*cells, Cell()), corpus.name))
             continue
-        study = measured(workspace, corpus.data)
-        recordings = Recordings(workspace.study(study_of(corpus.data, workspace.budget)))
+        study = numbers_of(workspace, corpus.data)
         for convention in CONVENTIONS:
-            a, b = (study.agreement(column, convention) for column in (left, right))
-            gap = _difference(recordings, a.name, b.name, convention, f"{right} - {left}, {convention}, {corpus.data}")
+            a, b = (study.validation.agreement(column, convention) for column in (left, right))
+            held_out = study.under(convention)
+            margins = held_out.table10 if number == "10" else held_out.table11
+            assert margins is not None
+            gap = nested_value(f"{right} - {left}, {convention}, {corpus.data}", margins)
             shown = printed if convention == "cross" else [None, None]
             sizes: Sizes = {"seeds": gap.seeds, "texts": gap.texts}
             cells = [Cell(row.estimate, value, "%", **sizes) for row, value in zip((a, b), shown, strict=True)]
@@ -374,15 +267,6 @@ def find_pair(workspace: Workspace, number: str) -> Finding:
         "Differences are read at steps chosen on the other half of the texts; their intervals are over seeds and texts."
     )
     return Finding((ResultTable(title, columns, tuple(rows), CAPTION),), values=tuple(values), notes=(note,))
-
-
-def _difference(recordings: Recordings, left: str, right: str, convention: Convention, name: str) -> Value:
-    """The second agreement less the first, seed by seed and text by text."""
-    gaps = [
-        held_out_rows(recordings, right, convention, A) - held_out_rows(recordings, left, convention, A)
-        for A in recordings.seeds
-    ]
-    return nested_value(name, np.array(gaps))
 
 
 COLUMNS = ("train median length", "train size", "validation median length", "validation size", "vocabulary")

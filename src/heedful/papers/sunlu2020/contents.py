@@ -5,7 +5,7 @@ from functools import partial
 
 from heedful.papers.experiment import Answer, Experiment, Unit, unit_experiment
 from heedful.papers.findings import Finding
-from heedful.papers.sunlu2020 import figures, gradient_terms, tables
+from heedful.papers.sunlu2020 import figures, gradient_terms, supplement, tables
 from heedful.papers.sunlu2020.config import BUDGETS, SunLuBudget
 from heedful.papers.sunlu2020.models import TrainingJob
 
@@ -56,11 +56,19 @@ EXPERIMENTS = (
         heading="DP-L and DP-A: polarity and attention scores at λ = 10",
     ),
     _scatter("synthetic", "Generated data", figures.synthetic_cases, figures.find_synthetic),
+    _scatter("imbalance", "Unbalanced labels", figures.imbalance_cases, figures.find_imbalance),
     unit_experiment(
         "terms",
         "Eqs 19 and 27: the terms A to F along a training run",
         gradient_terms.BUDGETS.get,
         gradient_terms.find_terms,
         gradient_terms.flow_units,
+    ),
+    unit_experiment(
+        "supplement",
+        "The terms A to H of DP-A, AD and three labels along a training run",
+        supplement.BUDGETS.get,
+        supplement.find_supplement,
+        supplement.supplement_units,
     ),
 )

@@ -5,7 +5,7 @@ The paper's texts have no ends, so none are attended to. The vocabulary is that 
 text has, so that its vector stays as it was drawn, as the vectors of unseen words do in the released code.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from heedful.data.synthetic.tasks import NEUTRAL, POLAR
 from heedful.data.vocabulary import EncodedSplit, Vocabulary, encode
 from heedful.errors import DataError
 from heedful.metrics.association import even_tokens, token_counts, token_labels
+from heedful.storage.serialization import LATER
 
 SEED = 0
 TOPICS = "topics"  # generated like `polarity`, with three labels
@@ -27,20 +28,24 @@ NEUTRAL_CLASS, NO_CLASS = -1, -2
 
 @dataclass(frozen=True)
 class Sample:
-    """How much of a corpus is used: texts of each split, stratified, and words of each text; None: all of them."""
+    """How much of a corpus is used: texts of each split, stratified, and words of each text; None: all of them.
+
+    positive: the share of texts with the second of two labels in training and dev; others of them are left out.
+    """
 
     train: int | None = None
     validation: int | None = None
     test: int | None = None
     max_length: int = 500
+    positive: float | None = field(default=None, metadata=LATER)
 
 
 @dataclass(frozen=True, eq=False)
 class SunLuTexts:
     """A corpus as the models are given it.
 
-    counts: how often each token occurs in training texts of each label. token_class: the label that a token goes with,
-    `NEUTRAL_CLASS`, or `NO_CLASS`.
+    counts: how often each token occurs in training texts of each label, before any are left out for the sake of their
+    label. token_class: the label that a token goes with, `NEUTRAL_CLASS`, or `NO_CLASS`.
     """
 
     labels: tuple[str, ...]
@@ -82,7 +87,26 @@ def read_texts(data: str, sizes: Sample) -> SunLuTexts:
     classes = token_labels(counts)
     classes[classes < 0] = NO_CLASS
     classes[even_tokens(counts)] = NEUTRAL_CLASS
+    if sizes.positive is not None:
+        train, validation = (thinned(split, sizes.positive) for split in (train, validation))
     return SunLuTexts(corpus.labels, encoded.vocabulary, train, validation, test, counts, classes)
+
+
+def thinned(split: EncodedSplit, positive: float) -> EncodedSplit:
+    """The split without so many texts of label 1, drawn under a fixed seed, that the share of those left is `positive`.
+
+    >>> split = EncodedSplit.of([[4]] * 8, [0, 1] * 4)
+    >>> thinned(split, 0.2).labels.tolist()
+    [0, 0, 1, 0, 0]
+    """
+    if not 0 < positive <= split.labels.mean():
+        raise DataError(
+            f"a share of {positive} of label 1 cannot be had by leaving texts out of {split.labels.mean():.2f}"
+        )
+    ones = np.flatnonzero(split.labels == 1)
+    count = max(1, round(positive / (1 - positive) * int((split.labels == 0).sum())))
+    chosen = np.random.default_rng(SEED).permutation(ones)[:count]
+    return split.take(np.sort(np.concatenate([np.flatnonzero(split.labels == 0), chosen])))
 
 
 def open_corpus(data: str) -> Corpus:

@@ -120,6 +120,34 @@ def encoder_cases(budget: SunLuBudget) -> list[ModelGroup]:
     return [ModelGroup(kind, tuple(budget.jobs(budget.first.data, kind, MODERATE))) for kind in ("DP-L", "DP-A")]
 
 
+SHARES = (0.5, 0.25, 0.1)  # of positive texts in training
+
+
+def imbalance_cases(budget: SunLuBudget) -> list[ModelGroup]:
+    """DP at λ = 10 on SST where positive texts are rarer and rarer; the paper's argument takes labels to be balanced.
+
+    The test texts stay as they are, and tokens keep the class that they have in all training texts.
+    """
+    jobs = budget.jobs(budget.first.data, "DP", MODERATE)
+    samples = {share: replace(jobs[0].sample, positive=None if share == 0.5 else share) for share in SHARES}
+    return [
+        ModelGroup(f"{share:.0%} positive", tuple(replace(job, sample=sample) for job in jobs))
+        for share, sample in samples.items()
+    ]
+
+
+def find_imbalance(budget: SunLuBudget, answers: Answers) -> Finding:
+    """Polarity and attention of both kinds of tokens where the labels are not balanced, and what it costs."""
+    title = "Unbalanced labels: polarity and attention scores"
+    finding = find_cases(budget, answers, "imbalance", title, imbalance_cases)
+    values = []
+    for case in imbalance_cases(budget):
+        for kind in ("positive", "negative"):
+            deltas = [_number(answers[job]["classes"][kind]["score_delta"]) for job in case.jobs]
+            values.append(seed_value(f"attention δ of {kind} tokens, {case.name}", deltas, within=DELTA))
+    return replace(finding, values=(*finding.values, *values))
+
+
 def synthetic_cases(budget: SunLuBudget) -> list[ModelGroup]:
     """DP on generated data."""
     return [

@@ -76,6 +76,7 @@ class TrainingJob:
         name = f"{self.data}-{self.kind}-{self.scale:g}-{self.seed}"
         name += f"-vw{self.coefficient:g}" if self.coefficient else ""
         name += f"-v{self.spread:g}" if self.spread != 1 else ""
+        name += f"-positive{self.sample.positive:g}" if self.sample.positive is not None else ""
         return Unit(name, f"{__name__}:train_and_score", content(self))
 
 
@@ -105,7 +106,7 @@ def train_and_score(*, device: torch.device, report: OnEvent, **settings: Any) -
     model.eval()
     right = hits(model, texts.test)
     scored = {"test": float(np.mean(right)), "hits": right, "dot": _dot(model)}
-    return best | scored | summarise(model, texts)
+    return best | scored | summarise(model, texts, listed=job.seed == 0)
 
 
 def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
@@ -192,8 +193,11 @@ class TokenScores:
     score: Numbers
 
 
-def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
-    """Scores and weights of the tokens, as JSON: `classes`, `neutral`, `weights` and a sample of `tokens`."""
+def summarise(model: AttentionClassifier, texts: SunLuTexts, *, listed: bool = True) -> dict[str, Any]:
+    """Scores and weights of the tokens, as JSON: `classes`, `neutral`, `weights` and, if listed, some `tokens`.
+
+    Pictures show the tokens of the first seed alone; those of the others are not kept.
+    """
     scores = token_scores(model, texts)
     seen = over_occurrences(model, texts.test, len(texts.vocabulary))
     names = ("negative", "positive") if len(texts.labels) == 2 else texts.labels
@@ -227,7 +231,7 @@ def summarise(model: AttentionClassifier, texts: SunLuTexts) -> dict[str, Any]:
             name: {"alpha": _five(seen.alpha[which]), "relative": _five(seen.relative[which])}
             for name, which in groups.items()
         },
-        "tokens": {name: _listed(which, texts, scores, seen) for name, which in groups.items()},
+        "tokens": {name: _listed(which, texts, scores, seen) for name, which in groups.items() if listed},
     }
     plain: dict[str, Any] = without_nan(summary)
     return plain

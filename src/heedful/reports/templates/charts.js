@@ -5,7 +5,7 @@ function drawAgreements(holder, width) {
   const series = [...new Set(page.agreements.map((a) => a.convention))];
   const rows = [...new Set(page.agreements.map((a) => a.key))].map((key) => {
     const pair = page.agreements.filter((a) => a.key === key);
-    return { label: pair[0].symbol, published: page.paper[key], dots: pair.map((a) => ({ ...a, mark: series.indexOf(a.convention) })) };
+    return { label: pair[0].symbol, title: pair[0].concept, published: page.paper[key], dots: pair.map((a) => ({ ...a, mark: series.indexOf(a.convention) })) };
   });
   const both = series.length > 1 ? ", own and cross," : "";
   const title = `Agreements${both} with their intervals and chance; the table below has the numbers`;
@@ -13,10 +13,12 @@ function drawAgreements(holder, width) {
 }
 
 function drawCurves() {
-  const accuracies = page.accuracy.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
-  if (page.accuracy.length) lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} of each model over training`, {
-    series: byKind(page.accuracy),
-    references: page.references.map((r) => ({ ...r, title: { "bag-of-words proxy": "proxy", "logistic regression": "logistic", "most frequent label": "majority" }[r.title] ?? r.title })),
+  const drawn = page.accuracy.filter((m) => m.kind === "standard" || m.kind === "uniform");
+  const accuracies = drawn.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
+  if (drawn.length) lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} over training`, {
+    series: byKind(drawn.map((m) => ({ ...m, title: { "standard model": "with attention", "uniform twin": "without attention" }[m.title] ?? m.title,
+      rings: m.best === undefined ? [] : [[m.best, `counts at step ${steps(m.best)}, its lowest loss`]] }))),
+    references: page.references.map((r) => ({ ...r, title: { "logistic regression": "logistic regr.", "most frequent label": "guessing" }[r.title] ?? r.title })),
     low: Math.floor(Math.min(...accuracies) * 10) / 10,
     high: Math.ceil(Math.max(...accuracies) * 10) / 10,
   });
@@ -24,12 +26,13 @@ function drawCurves() {
   const highest = Math.max(...page.agreements.flatMap((a) => a.curve.values));
   const agreements = (convention) => ({
     series: page.agreements.filter((a) => a.convention === convention)
-      .map((a) => ({ label: a.symbol, colour: keys.indexOf(a.key), lines: [a.curve] })),
+      .map((a) => ({ label: a.symbol, title: a.concept, colour: keys.indexOf(a.key), lines: [{ ...a.curve, rings: a.read_at.map((step) => [step, `${a.concept}: the verdict reads ${percent(a.value)} at step ${steps(step)}`]) }] })),
     references: [{ title: "random Â", value: page.random }],
     low: 0,
     high: Math.min(1, Math.ceil(Math.max(highest, page.random) * 10) / 10),
   });
-  const redraw = lineChart(document.getElementById("curve-chart"), "Agreement over training", agreements("own"));
+  const choice = document.querySelector("[name=convention]:checked")?.value ?? "own";
+  const redraw = lineChart(document.getElementById("curve-chart"), "Agreement over training", agreements(choice));
   for (const choice of document.getElementsByName("convention")) {
     choice.addEventListener("change", () => redraw(agreements(choice.value)));
   }

@@ -8,7 +8,7 @@ function drawAgreements(holder, width) {
   const chosen = page.agreements.filter((a) => a.convention === convention());
   const rows = [...new Set(chosen.map((a) => a.key))].map((key) => {
     const dots = chosen.filter((a) => a.key === key).map((a) => ({ ...a, mark: a.run }));
-    return { label: dots[0].symbol, dots };
+    return { label: dots[0].symbol, title: dots[0].concept, dots };
   });
   const title = `Agreements${document.querySelector("[name=convention]") ? `, ${convention()},` : ""} of ${page.runs.length} runs with their intervals; the table below has the numbers`;
   dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.runs, rows, chance: page.random, control: page.control });

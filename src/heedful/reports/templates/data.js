@@ -7,7 +7,10 @@ const TERMS = {
   following: { rows: "texts", accuracy: "accuracy", shown: "probe texts" },
   translation: { rows: "output words", accuracy: "token accuracy" },
 }[page.task];
-const state = { step: page.steps.length - 1 };
+if (page.rows_are && page.task !== "translation") TERMS.rows = page.rows_are;
+// `at` is where the slider stands, between recorded steps too; `step` is the last recorded one that it has reached.
+const last = page.steps.length - 1, still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+const state = { at: last, step: last };
 const REST = 120; // milliseconds the slider stands still before what is out of sight follows it
 const watchers = new Map();
 let frame = 0, rest = 0;
@@ -21,11 +24,15 @@ const sight = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "100px" });
 
-/** Call `show` now and whenever the step changes: at once while `holder` is in sight, and after a rest while it is not. */
-function onStep(show, holder) {
-  watchers.set(holder, { show, seen: true, at: state.step });
+/**
+ * Call `show` now and whenever the slider moves: at once while `holder` is in sight, and after a rest while it is not.
+ * It is given a place among the recorded steps: a whole one, or with `smooth` one between them too.
+ */
+function onStep(show, holder, smooth = false) {
+  const key = smooth ? "at" : "step";
+  watchers.set(holder, { show, key, seen: true, at: state[key] });
   sight.observe(holder);
-  show(state.step);
+  show(state[key]);
 }
 
 /** What stands in `holder` follows the slider no more. */
@@ -35,9 +42,9 @@ function offStep(holder) {
 }
 
 function bring(watcher) {
-  if (watcher.at === state.step) return;
-  watcher.at = state.step;
-  watcher.show(state.step);
+  if (watcher.at === state[watcher.key]) return;
+  watcher.at = state[watcher.key];
+  watcher.show(watcher.at);
 }
 
 /** Bring everything to the slider's step, in sight or not. */
@@ -47,9 +54,10 @@ function catchUp() {
   for (const watcher of watchers.values()) bring(watcher);
 }
 
-/** Go to a recorded step, by its place among them; everything in sight is redrawn once, at the next frame. */
+/** Go to a place among the recorded steps; everything in sight is redrawn once, at the next frame. */
 function goTo(place) {
-  state.step = Math.min(Math.max(place, 0), page.steps.length - 1);
+  state.at = Math.min(Math.max(place, 0), last);
+  state.step = Math.floor(state.at + 1e-6);
   if (frame) return;
   frame = requestAnimationFrame(() => {
     frame = 0;
@@ -57,6 +65,18 @@ function goTo(place) {
     for (const watcher of watchers.values()) if (watcher.seen) bring(watcher);
     rest = setTimeout(catchUp, REST);
   });
+}
+
+/** The two recorded places around a place, and how far it is from the first to the second. */
+function around(at) {
+  const from = Math.min(Math.floor(at + 1e-6), last);
+  return [from, Math.min(from + 1, last), Math.max(at - from, 0)];
+}
+
+/** The training step at a place, between the recorded ones too. */
+function stepAt(at) {
+  const [from, to, share] = around(at);
+  return Math.round(page.steps[from] + share * (page.steps[to] - page.steps[from]));
 }
 
 addEventListener("beforeprint", catchUp);

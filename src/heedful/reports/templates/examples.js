@@ -49,12 +49,12 @@ class ExampleList {
     document.getElementById("found").textContent = `${shown.length} of ${items.length} shown`;
     document.getElementById("more").hidden = shown.length === items.length;
     this.placed?.();
-    for (const card of this.cards) onStep((place) => this.showCard(card, place), card.node);
+    for (const card of this.cards) onStep((at) => this.showCard(card, at), card.node, true);
   }
 
-  /** All cards as they are at a step. */
-  show(place) {
-    for (const card of this.cards) this.showCard(card, place);
+  /** All cards as they are at a place of the slider. */
+  show(at) {
+    for (const card of this.cards) this.showCard(card, at);
   }
 
   /** Whether any of the words looked for is in this one. */

@@ -9,8 +9,8 @@ function lineChart(holder, title, { series, references = [], low, high, format =
   const drawn = { cursor: null, labels: [] };
   const last = page.steps[page.steps.length - 1] || 1;
   const draw = (width) => {
-    const labelled = width > 430;
-    const left = 36, right = labelled ? 176 : 148, top = 10, height = 290, bottom = 34;
+    const longest = Math.max(...references.map((r) => r.title.length + 4), ...series.map((one) => one.label.length + 7));
+    const left = 36, right = Math.min(Math.max(22 + 7.1 * longest, 130), 0.55 * width), top = 10, height = 290, bottom = 34;
     const x = (step) => left + Math.sqrt(step / last) * (width - left - right);
     const y = (value) => top + (1 - (value - low) / (high - low)) * (height - top - bottom);
     const svg = picture(holder, width, height, title);
@@ -42,14 +42,21 @@ function lineChart(holder, title, { series, references = [], low, high, format =
       }
       const ends = lines.map((line) => line.values[line.values.length - 1] ?? low);
       const spots = lines.map(() => shape(svg, "circle", { class: `point c${colour}`, r: 3.5 }));
+      for (const line of lines) for (const [step, said] of line.rings ?? []) {
+        const value = line.values[line.steps.indexOf(step)];
+        if (value === undefined || value === null) continue;
+        shape(shape(svg, "circle", { class: `chosen c${colour}`, cx: x(step), cy: y(value), r: 7 }), "title", {}, said);
+      }
+      const courses = lines.map((line) => line.steps.map((step, i) => [x(step), y(line.values[i] ?? low), line.values[i]]).filter(([, , value]) => value !== null));
       labels.push({
         at: y(ends.reduce((a, b) => a + b) / ends.length), colour: `c${colour}`,
+        move: (across) => courses.forEach((course, i) => {
+          const [cx, cy] = along(course, across);
+          spots[i].setAttribute("visibility", cx === null ? "hidden" : "visible");
+          if (cx !== null) [["cx", cx], ["cy", cy]].forEach(([k, v]) => spots[i].setAttribute(k, v));
+        }),
         text: (step) => {
           const read = lines.map((line) => readAt(line, step)), found = read.map((r) => r.value).filter((v) => v !== null);
-          read.forEach(({ at, value }, i) => {
-            spots[i].setAttribute("visibility", value === null ? "hidden" : "visible");
-            if (value !== null) [["cx", x(at)], ["cy", y(value)]].forEach(([k, v]) => spots[i].setAttribute(k, v));
-          });
           return found.length ? `${label} ${format(found.reduce((a, b) => a + b) / found.length)}` : label;
         },
       });
@@ -71,22 +78,37 @@ function lineChart(holder, title, { series, references = [], low, high, format =
       const box = svg.getBoundingClientRect();
       const at = ((event.clientX - box.left) / box.width) * width;
       const nearest = page.steps.reduce((best, step, i) => (Math.abs(x(step) - at) < Math.abs(x(page.steps[best]) - at) ? i : best), 0);
+      stop();
       goTo(nearest);
+      keepAddress();
     };
     hit.addEventListener("pointerdown", (event) => { hit.setPointerCapture(event.pointerId); seek(event); });
     hit.addEventListener("pointermove", (event) => { if (event.buttons) seek(event); });
-    show(state.step);
+    drawn.step = null;
+    show(state.at);
   };
-  const show = (place) => {
+  const show = (at) => {
     if (!drawn.cursor) return;
-    const step = page.steps[place];
-    drawn.cursor.setAttribute("x1", drawn.x(step));
-    drawn.cursor.setAttribute("x2", drawn.x(step));
-    for (const label of drawn.labels) spell(label.node, label.text(step));
+    const [from, to, share] = around(at), across = drawn.x(page.steps[from]) * (1 - share) + drawn.x(page.steps[to]) * share;
+    drawn.cursor.setAttribute("x1", across);
+    drawn.cursor.setAttribute("x2", across);
+    for (const label of drawn.labels) label.move?.(across);
+    if (drawn.step === from) return;
+    drawn.step = from;
+    for (const label of drawn.labels) spell(label.node, label.text(page.steps[from]));
   };
   whenSized(holder, draw);
-  onStep(show, holder);
+  onStep(show, holder, true);
   return (changed) => { ({ series, references = [], low, high } = changed); draw(Math.round(holder.clientWidth)); };
+}
+
+/** The point of a course of [x, y] at x: at its last point after its end, nowhere before its beginning. */
+function along(course, across) {
+  if (!course.length || across < course[0][0] - 1e-6) return [null, null];
+  const next = course.findIndex(([x]) => x > across);
+  if (next <= 0) return course[course.length - 1];
+  const [x0, y0] = course[next - 1], [x1, y1] = course[next];
+  return [across, y0 + ((across - x0) / (x1 - x0)) * (y1 - y0)];
 }
 
 /** An interval, upright. */

@@ -1,6 +1,6 @@
 // One picture of several matrices that share their rows and columns.
 
-const CELL = { least: 11, good: 14, most: 26, lowest: 17, highest: 22 };
+const CELL = { least: 13, good: 16, most: 26, lowest: 17, highest: 22 };
 const LABEL = 13, SLANT = Math.PI / 3, LETTERS = 16;
 
 class Matrices {
@@ -76,13 +76,14 @@ class Matrices {
     for (const panel of this.panels) panel.levels.fill(-999);
   }
 
-  show(place) {
-    const { list, model, pair, pair: { L, T } } = this;
+  show(slider) {
+    const { list, model, pair, pair: { L, T } } = this, [place, next, share] = around(slider);
     for (const panel of this.panels) {
       for (let t = 0; t < T; t++) {
         const { top, of } = list.read(model, panel.quantity.name, place, pair, t);
+        const then = share ? list.read(model, panel.quantity.name, next, pair, t).of : of;
         for (let l = 0; l < L; l++) {
-          const at = t * L + l, level = Math.round(255 * of(l).amount);
+          const at = t * L + l, level = Math.round(255 * (of(l).amount * (1 - share) + then(l).amount * share));
           if (level === panel.levels[at]) continue;
           panel.levels[at] = level;
           panel.cells[at].setAttribute("fill", this.colourOf(panel, level).ground);

@@ -27,7 +27,7 @@ class Pairs extends ExampleList {
     super(arrays, pairs, 5);
     this.rows = row;
     this.cells = cell;
-    whenSized(this.list, () => { for (const card of this.cards) this.lay(card); this.show(state.step); });
+    whenSized(this.list, () => { for (const card of this.cards) this.lay(card); this.show(state.at); });
   }
 
   /** A value kept once per output word and step. */
@@ -128,7 +128,7 @@ class Pairs extends ExampleList {
     const file = element("p", { class: "save" });
     offerTable(file, `pair-${pair.index + 1}`, () => this.cellRows(pair));
     card.numbers.append(file);
-    node.append(...card.sides.map((side) => side.node), card.readout, card.numbers);
+    node.append(...card.sides.map((side) => side.node), card.readout, element("div", { class: "foot" }, card.numbers, linkTo("pair", pair.index + 1)));
     card.numbers.addEventListener("toggle", () => this.tabulate(card));
     return card;
   }
@@ -143,8 +143,11 @@ class Pairs extends ExampleList {
     const spark = this.spark(course, model, pair, "Mean probability of the right words over training");
     const holder = element("div", { class: "matrices", tabindex: "0", role: "group",
       "aria-label": `Matrices of pair ${pair.index + 1}, ${model.title}; arrow keys walk through the cells, the numbers are read below` });
-    node.append(holder);
-    const side = { node, model, right, agree, error, spark, matrices: new Matrices(this, pair, model, holder) };
+    const lines = element("div", { class: "links" });
+    node.append(element("div", { class: "both" }, lines, holder));
+    const side = { node, model, right, agree, error, spark, matrices: new Matrices(this, pair, model, holder), links: new Links(this, pair, model, lines), place: -1 };
+    side.drawn = () => this.attends(model);
+    lines.hidden = !side.drawn();
     offerPicture(save, `pair-${pair.index + 1}-${model.name}`, () => holder.querySelector("svg"));
     holder.addEventListener("pointerover", (event) => this.pick(card, event.target.dataset?.cell));
     holder.addEventListener("pointerleave", () => this.pick(card, undefined));
@@ -170,12 +173,21 @@ class Pairs extends ExampleList {
   }
 
   lay(card) {
-    for (const side of card.sides) side.matrices.lay();
+    for (const side of card.sides) {
+      side.matrices.lay();
+      if (side.drawn()) side.links.lay();
+      side.place = -1;
+    }
   }
 
-  showCard(card, place) {
-    const { pair } = card;
-    for (const { model, right, agree, error, spark, matrices } of card.sides) {
+  showCard(card, at) {
+    const { pair } = card, place = state.step;
+    for (const side of card.sides) {
+      const { model, right, agree, error, spark, matrices, links } = side;
+      matrices.show(at);
+      if (side.drawn()) links.show(at);
+      if (side.place === place) continue;
+      side.place = place;
       const many = pair.target.filter((_, t) => this.isRight(model, place, pair, t)).length;
       right.replaceChildren(element("b", { text: `${many} of ${pair.T}` }), " words right");
       spark(place);
@@ -185,7 +197,6 @@ class Pairs extends ExampleList {
       } else agree.textContent = "attention is frozen uniform";
       const wrong = this.alignmentError(model, place, pair);
       if (wrong !== null) error.replaceChildren("alignment error ", element("b", { text: percent(wrong, 0) }));
-      matrices.show(place);
     }
     this.tabulate(card);
     if (card.picked !== null) this.spell(card);
@@ -193,7 +204,10 @@ class Pairs extends ExampleList {
 
   pick(card, cell) {
     card.picked = cell === undefined ? null : Number(cell);
-    for (const { matrices } of card.sides) matrices.pick(card.picked);
+    for (const { matrices, links } of card.sides) {
+      matrices.pick(card.picked);
+      links.pick(card.picked === null ? null : Math.floor(card.picked / card.pair.L));
+    }
     if (card.picked === null) card.readout.textContent = HINT;
     else this.spell(card);
   }
@@ -236,21 +250,30 @@ class Pairs extends ExampleList {
     }));
   }
 
-  /** An output word to which attention has found its way. */
-  film() {
-    const model = page.models[0], last = page.steps.length - 1;
-    const levels = (pair, t, place) => pair.source.map((_, l) => 255 * this.read(model, "alpha", place, pair, t).of(l).amount);
-    const found = this.items.filter((p) => p.L >= 5 && p.L <= 22).flatMap((pair) => pair.target.map((_, t) => ({ pair, t, top: this.at(model, "alpha_top", last, pair, t) })))
-      .filter(({ pair, t, top }) => this.isRight(model, last, pair, t) && !page.special[pair.target[t]] && !page.special[pair.source[top]]
-        && page.words[pair.target[t]].length > 2 && (!this.arrays.gold || this.gold(pair, t, top)));
-    const come = ({ pair, t, top }) => levels(pair, t, last)[top] - levels(pair, t, 0)[top];
-    const best = found.map((one) => [come(one), one]).sort((a, b) => b[0] - a[0])[0]?.[1];
-    return best ? {
-      columns: best.pair.source.map((word) => piece(word, LETTERS)),
-      levels: (place) => levels(best.pair, best.t, place),
-      sure: (place) => this.probability(model, place, best.pair, best.t),
-      caption: [element("b", { text: "Attention being learned." }), ` Where the model looks to say ${quoted(best.pair.target[best.t])} in pair ${best.pair.index + 1}, one in which α has come far: a row is a step of training, a column a source word, stronger is more attention; p is the probability of the right word. Click a row to go there.`],
-    } : null;
+  /** A pair that moves with the slider on the first screen: a line from each output word to where it attends. */
+  live(pair) {
+    const model = page.models[0], holder = element("div", { class: "links" }), right = element("span");
+    const links = new Links(this, pair, model, holder);
+    const node = element("div", {}, holder, element("p", { class: "state" }, element("span", { text: `Pair ${pair.index + 1}` }), right));
+    pointAt(holder, (target) => {
+      const t = target.dataset?.row === undefined ? null : Number(target.dataset.row);
+      links.pick(t);
+      if (t === null) return null;
+      const { top, of } = this.read(model, "alpha", state.step, pair, t);
+      return `${quoted(pair.target[t])} looks most at ${quoted(pair.source[top])}: ${percent(of(top).value, 0)}`;
+    });
+    holder.addEventListener("pointerleave", () => links.pick(null));
+    return {
+      node, key: "pair", number: pair.index + 1,
+      placed: () => whenSized(holder, () => { links.lay(); links.show(state.at); }),
+      show: (at) => {
+        links.show(at);
+        const many = pair.target.filter((_, t) => this.isRight(model, state.step, pair, t)).length;
+        say(right, `${many} of ${pair.T} words right, each given the right words before it`);
+      },
+      recolour: () => {},
+      legend: [`thicker line = more attention; lines below ${percent(FAINT, 0)} are left out`],
+    };
   }
 
   colour(dark) {
@@ -258,13 +281,13 @@ class Pairs extends ExampleList {
     this.dark = dark;
     this.drawKey();
     for (const card of this.cards) for (const { matrices } of card.sides) matrices.forget();
-    this.show(state.step);
+    this.show(state.at);
   }
 
   /** What the shades and marks mean. */
   drawKey() {
     const shown = (name) => this.quantities?.some((q) => q.name === name);
-    const levels = [0, 0.25, 0.5, 0.75, 1], ramp = (...ramps) => rampStrip(this.dark, ramps);
+    const levels = [0, 0.25, 0.5, 0.75, 1], ramp = (ramps, ends) => numberedRamp(this.dark, ramps, ramps.map((_, i) => (i === 0 ? ends[0] : i === ramps.length - 1 ? ends[1] : "")));
     const mark = (tag, attributes) => {
       const svg = document.createElementNS(SVG, "svg");
       for (const [name, value] of Object.entries({ viewBox: "0 0 18 18", width: 18, height: 18, class: "mark", "aria-hidden": "true" })) svg.setAttribute(name, value);
@@ -272,9 +295,9 @@ class Pairs extends ExampleList {
       return svg;
     };
     const entries = [
-      ["α", " and α", element("sup", { text: "IBM" }), ": no weight", ramp(...levels.map((a) => ["alpha", a])), "all the weight"],
-      shown("beta") && ["β: lowest log-odds of its row", ramp(...levels.map((a) => ["for", a])), `highest; faint where they differ by less than ${FULL_SPAN}`],
-      shown("delta") && ["Δ: against the right word", ramp(...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])), "for it, each row on its own scale"],
+      [...alphaKey(this.dark)],
+      shown("beta") && ["β: its row’s", ramp(levels.map((a) => ["for", a]), ["low", "top"]), `log-odds; faint where they differ by less than ${FULL_SPAN}`],
+      shown("delta") && ["Δ: against the right word", ramp([...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])], ["−", "+"]), "for it, each row on its own scale"],
       [mark("rect", { class: "best", x: 2, y: 2, width: 14, height: 14, rx: 2 }), " highest of its row"],
       page.pairs.gold && [mark("circle", { class: "gold", cx: 9, cy: 9, r: 4.5 }), " gold link"],
       [element("span", { class: "tick", text: "✓" }), " the model would say this word"],
@@ -328,7 +351,7 @@ function showExamples(arrays) {
   const n = page.pairs.index.length, all = page.pairs.of;
   const list = new Pairs(arrays);
   list.start(
-    (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so that rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones beside one another. `) +
-    "A row is an output word, given the right words before it; a column is a source word. Attention α and knowledge β move with the slider; αᴵᴮᴹ, what counting words alone would attend to, does not. Orders are taken at the last step.");
-  if (!page.runs) showFilm(list.film());
+    (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones next to each other. `) +
+    "A row is an output word, given the right words before it; a column is a source word. Attention α and knowledge β move with the slider; αᴵᴮᴹ, what counting words alone would attend to, does not. Lines lead from each output word to the source words it attends to. Sorting uses the last step.");
+  showStage(list);
 }

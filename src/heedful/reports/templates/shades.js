@@ -43,12 +43,21 @@ function signed(number) {
   return (number < 0 ? "−" : "+") + Math.abs(number).toPrecision(2);
 }
 
-/** A strip of the colours of [ramp, amount] pairs, for a key. */
-function rampStrip(dark, colours) {
+/** A strip of the colours of [ramp, amount] pairs with a number in each, for a key. */
+function numberedRamp(dark, colours, numbers) {
   const ramps = RAMPS[dark ? "dark" : "light"];
-  return element("span", { class: "ramp", "aria-hidden": "true" }, ...colours.map(([name, amount]) => {
-    const step = element("i");
-    step.style.backgroundColor = shade(ramps[name], amount).ground;
+  return element("span", { class: "ramp numbered" }, ...colours.map(([name, amount], i) => {
+    const step = element("i", { text: numbers[i] }), { ground, ink } = shade(ramps[name], amount);
+    step.style.backgroundColor = ground;
+    step.style.color = ink;
     return step;
   }));
 }
+
+/** The key of attention: one scale on every page, a square-root one, so that small weights can be told apart. */
+function alphaKey(dark) {
+  const levels = [0, 0.2, 0.4, 0.6, 0.8, 1];
+  return [element("span", {}, "attention α", numberedRamp(dark, levels.map((a) => ["alpha", a]), levels.map((a) => `${Math.round(100 * a * a)}`)), `% of the weight; ${dark ? "brighter" : "darker"} = more attention`)];
+}
+
+const signedOdds = (s) => (s < 0 ? "−" : s > 0 ? "+" : "") + Math.abs(s).toFixed(1);

@@ -1,10 +1,10 @@
 // Texts whose words are shaded by α, β and Δ at the slider's step.
 
 const QUANTITIES = [
-  { name: "alpha", array: "alpha", letter: "α" },
-  { name: "beta", array: "beta_logit", letter: "β" },
-  { name: "delta", array: "delta", letter: "Δ" },
-  { name: "counting", array: "counting", letter: "αᴵᴮᴹ" }, // it does not move, and no model has it
+  { name: "alpha", array: "alpha", letter: "α", title: "attention" },
+  { name: "beta", array: "beta_logit", letter: "β", title: "word knowledge" },
+  { name: "delta", array: "delta", letter: "Δ", title: "saliency" },
+  { name: "counting", array: "counting", letter: "αᴵᴮᴹ", title: "word counts" }, // it does not move, and no model has it
 ];
 
 /** Which label β, Δ and the probabilities speak of. */
@@ -91,17 +91,19 @@ class Texts extends ExampleList {
     if (text.label !== null) head.append(element("span", { dir: "auto", text: `labelled ${page.labels[text.label]}` }));
     const sides = this.models.map((model) => this.side(text, model));
     const holder = element("div", { class: sides.length > 1 ? "sides two" : "sides" }, ...sides.map((s) => s.node));
-    const readout = element("p", { class: "readout" });
     const table = emptyTable(["place", "word", ...sides.flatMap(() => ["α", "β", "Δ"])]);
     const picture = element("span", { class: "save" }), file = element("p", { class: "save" });
     const numbers = element("details", {}, element("summary", { text: "Numbers" }),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of text ${text.index + 1}` }, table), file);
     offerPicture(picture, `text-${text.index + 1}`, () => stripsPicture(node));
     offerTable(file, `text-${text.index + 1}`, () => this.rows(text));
-    node.append(head, holder, readout, element("div", { class: "foot" }, numbers, picture));
-    const card = { node, text, sides, readout, table, numbers, hovered: null };
+    node.append(head, holder, element("div", { class: "foot" }, numbers, linkTo("text", text.index + 1), picture));
+    const card = { node, text, sides, table, numbers, hovered: null, place: -1 };
     numbers.addEventListener("toggle", () => this.tabulate(card));
-    node.addEventListener("pointerover", (event) => this.hover(card, event.target.dataset?.place));
+    pointAt(node, (target) => {
+      this.hover(card, target.dataset?.place);
+      return card.hovered === null ? null : this.read(card);
+    });
     node.addEventListener("pointerleave", () => this.hover(card, undefined));
     return card;
   }
@@ -116,64 +118,84 @@ class Texts extends ExampleList {
     node.append(element("p", { class: "state" }, element("span", {}, mark, guess), course,
       attends ? element("span", {}, "α and β ", whether, where) : element("span", { text: "attention is frozen uniform" })));
     const strips = this.quantities.map((quantity) => {
-      const words = element("p", { class: "words", dir: "auto" });
-      const spans = text.places.map((place, l) => {
-        const special = page.special[place];
-        const span = element("span", { class: special ? (special === "unknown" ? "w rare" : "w mark") : "w", "data-place": l, text: spelt(page.words[place], special) });
-        if (special) span.setAttribute("dir", "ltr");
-        if (this.isFound(page.words[place])) span.classList.add("found");
-        words.append(span, " ");
-        return span;
-      });
-      node.append(element("div", { class: "strip" }, element("span", { class: "q", text: quantity.letter }), words));
-      return { quantity, spans, levels: new Int16Array(text.length).fill(-999), shades: Array(text.length).fill({}), ringed: -1 };
+      const strip = this.strip(text, quantity);
+      node.append(element("div", { class: "strip" }, element("span", { class: "q", title: quantity.title, text: quantity.letter }), strip.node));
+      return strip;
     });
-    return { node, model, mark, guess, whether, where, spark, strips };
+    return { node, model, mark, guess, whether, where, spark, strips, place: -1 };
   }
 
-  showCard(card, place) {
-    for (const side of card.sides) this.showSide(card.text, side, place);
+  /** The words of a text, to be shaded by a quantity. */
+  strip(text, quantity) {
+    const node = element("p", { class: "words", dir: "auto" });
+    const spans = text.places.map((place, l) => {
+      const special = page.special[place];
+      const span = element("span", { class: special ? (special === "unknown" ? "w rare" : "w mark") : "w", "data-place": l, text: spelt(page.words[place], special) });
+      if (special) span.setAttribute("dir", "ltr");
+      if (this.isFound(page.words[place])) span.classList.add("found");
+      node.append(span, " ");
+      return span;
+    });
+    return { node, quantity, spans, levels: new Int16Array(text.length).fill(-999), shades: Array(text.length).fill({}), ringed: -1 };
+  }
+
+  showCard(card, at) {
+    for (const side of card.sides) this.showSide(card.text, side, at);
+    if (card.place === state.step) return;
+    card.place = state.step;
     this.tabulate(card);
-    if (card.hovered !== null) this.read(card);
   }
 
-  showSide(text, { model, mark, guess, whether, where, spark, strips }, place) {
+  /** What a model predicts of a text at a recorded step, in words. */
+  says(model, place, text) {
     const predicted = this.at(model, "prediction", place, text), known = text.label !== null;
-    const right = !known || predicted === text.label, sure = percent(this.probability(model, place, text), 0);
-    if (known) say(mark, right ? "✓ right" : "✗ wrong", right ? "right" : "wrong");
-    say(guess, `${known ? ": " : ""}predicts ${page.labels[predicted]}${right ? " with" : `, gives ${page.labels[text.label]}`} ${sure}`);
+    const right = !known || predicted === text.label, sure = surely(this.probability(model, place, text));
+    if (right) return { right, known, words: `predicts ${page.labels[predicted]} with ${sure}` };
+    return { right, known, words: `predicts ${page.labels[predicted]}; the label ${page.labels[text.label]} gets ${sure}` };
+  }
+
+  showSide(text, side, at) {
+    const { model, mark, guess, whether, where, spark, strips } = side, place = state.step;
+    for (const strip of strips) this.paint(strip, text, model, at);
+    if (side.place === place) return;
+    side.place = place;
+    const { right, known, words } = this.says(model, place, text);
+    if (known) say(mark, right ? "✓ " : "✗ ", right ? "right" : "wrong");
+    say(guess, words);
     spark(place);
-    let top = -1;
     if (this.attends(model)) {
-      top = this.at(model, "top", place, text);
       const higher = this.at(model, "higher", place, text);
       say(whether, 100 * higher < 5 * text.length ? "agree" : "differ");
-      say(where, `: α’s top word is number ${higher + 1} of ${text.length} by β`);
+      say(where, `: the word of highest α is number ${higher + 1} of ${text.length} by β`);
     }
-    for (const strip of strips) {
-      const counted = strip.quantity.name === "counting";
-      const name = `${counted ? "lexicon" : model.name}/${strip.quantity.array}`;
-      const values = this.arrays[name]?.values;
-      const table = shades[name] ?? shades.even;
-      const even = Math.round(255 / Math.sqrt(text.length));
-      const signed = counted || strip.quantity.name === "alpha" ? 0 : 127;
-      const from = (counted ? 0 : this.own(model, place) * this.positions) + text.start;
-      const ringed = counted ? this.arrays["lexicon/counting_top"].values[text.i] : top;
-      for (let l = 0; l < text.length; l++) {
-        const level = values ? values[from + l] + signed : even;
-        if (level === strip.levels[l]) continue;
-        strip.levels[l] = level;
-        const { ground, ink, against } = table[level], span = strip.spans[l], before = strip.shades[l];
-        strip.shades[l] = table[level];
-        if (ground !== before.ground) span.style.backgroundColor = ground;
-        if (ink !== before.ink) span.style.color = ink;
-        if (against !== before.against) span.classList.toggle("against", against);
-      }
-      if (strip.ringed !== ringed) {
-        strip.spans[strip.ringed]?.classList.remove("ring");
-        strip.spans[ringed]?.classList.add("ring");
-        strip.ringed = ringed;
-      }
+  }
+
+  /** Shade the words of a strip as they are at a place, mixed where it lies between two recorded steps. */
+  paint(strip, text, model, at) {
+    const counted = strip.quantity.name === "counting";
+    const name = `${counted ? "lexicon" : model.name}/${strip.quantity.array}`;
+    const values = this.arrays[name]?.values;
+    const table = shades[name] ?? shades.even;
+    const even = Math.round(255 / Math.sqrt(text.length));
+    const signed = counted || strip.quantity.name === "alpha" ? 0 : 127;
+    const [before, after, share] = around(at);
+    const start = (place) => (counted ? 0 : this.own(model, place) * this.positions) + text.start;
+    const from = start(before), to = start(after);
+    for (let l = 0; l < text.length; l++) {
+      const level = values ? Math.round(values[from + l] + share * (values[to + l] - values[from + l])) + signed : even;
+      if (level === strip.levels[l]) continue;
+      strip.levels[l] = level;
+      const { ground, ink, against } = table[level], span = strip.spans[l], shown = strip.shades[l];
+      strip.shades[l] = table[level];
+      if (ground !== shown.ground) span.style.backgroundColor = ground;
+      if (ink !== shown.ink) span.style.color = ink;
+      if (against !== shown.against) span.classList.toggle("against", against);
+    }
+    const ringed = counted ? this.arrays["lexicon/counting_top"].values[text.i] : this.attends(model) ? this.at(model, "top", state.step, text) : -1;
+    if (strip.ringed !== ringed) {
+      strip.spans[strip.ringed]?.classList.remove("ring");
+      strip.spans[ringed]?.classList.add("ring");
+      strip.ringed = ringed;
     }
   }
 
@@ -192,21 +214,25 @@ class Texts extends ExampleList {
       step: page.steps[state.step], model: model.title, place: l + 1, word: spelt(page.words[place], page.special[place]), ...this.values(model, text, l) })));
   }
 
-  /** A text of middling length in which attention has come to a word that the model knows. */
-  film() {
-    const model = page.models[0], last = page.steps.length - 1;
-    const level = (text, place, l) => this.arrays[`${model.name}/alpha`].values[place * this.positions + text.start + l];
-    const come = (text) => level(text, last, this.at(model, "top", last, text)) - level(text, 0, this.at(model, "top", last, text));
-    const fits = (text) => text.length >= 8 && text.length <= 22 && !page.special[text.places[this.at(model, "top", last, text)]]
-      && 100 * this.at(model, "higher", last, text) < 5 * text.length && (text.label === null || this.at(model, "prediction", last, text) === text.label)
-      && text.places.every((p) => page.words[p].length < 18);
-    const best = this.items.filter(fits).sort((a, b) => come(b) - come(a))[0];
-    return best ? {
-      columns: best.places.map((p) => spelt(page.words[p], page.special[p])),
-      levels: (place) => best.places.map((_, l) => level(best, place, l)),
-      sure: (place) => this.probability(model, place, best),
-      caption: [element("b", { text: "Attention being learned." }), ` Text ${best.index + 1}, one in which α has come far: a row is a step of training, a column a word, stronger is more attention; p is the probability of the ${asked} label. Click a row to go there.`],
-    } : null;
+  /** A text that moves with the slider on the first screen. */
+  live(text) {
+    const model = page.models[0], strip = this.strip(text, QUANTITIES[0]), mark = element("span"), said = element("span");
+    const title = `Text ${text.index + 1}`, label = text.label === null ? "" : `, labelled ${page.labels[text.label]}`;
+    const node = element("div", {}, strip.node, element("p", { class: "state" }, element("span", { dir: "auto", text: `${title}${label}` }), element("span", {}, mark, said)));
+    pointAt(strip.node, (target) => {
+      const l = target.dataset?.place;
+      return l === undefined ? null : `${percent(this.values(model, text, Number(l)).alpha)} of attention`;
+    });
+    return {
+      node, key: "text", number: text.index + 1,
+      show: (at) => {
+        this.paint(strip, text, model, at);
+        const { right, known, words } = this.says(model, state.step, text);
+        if (known) say(mark, right ? "✓ " : "✗ ", right ? "right" : "wrong");
+        say(said, words);
+      },
+      recolour: () => strip.levels.fill(-999),
+    };
   }
 
   hover(card, place) {
@@ -214,17 +240,16 @@ class Texts extends ExampleList {
     for (const side of card.sides) {
       for (const { spans } of side.strips) spans.forEach((span, l) => span.classList.toggle("hover", l === card.hovered));
     }
-    if (card.hovered === null) card.readout.textContent = "";
-    else this.read(card);
   }
 
+  /** The numbers of the word that is pointed at. */
   read(card) {
-    const place = card.text.places[card.hovered];
+    const word = spelt(page.words[card.text.places[card.hovered]], page.special[card.text.places[card.hovered]]);
     const parts = card.sides.map(({ model }) => {
       const { alpha, beta, delta } = this.values(model, card.text, card.hovered);
-      return `α ${percent(alpha)}  β ${beta.toFixed(2)}  Δ ${signed(delta)}`;
+      return `attention α ${percent(alpha)}\nword knowledge β ${beta.toFixed(2)}\nsaliency Δ ${signed(delta)}`;
     });
-    card.readout.textContent = `“${spelt(page.words[place], page.special[place])}”  ${parts.join("  |  ")}`;
+    return `“${word}”\n${parts.join("\n")}`;
   }
 
   /** The numbers of a card whose table is open. */
@@ -242,17 +267,23 @@ class Texts extends ExampleList {
     makeShades(this.arrays, dark);
     drawKey(dark);
     for (const card of this.cards) for (const side of card.sides) for (const strip of side.strips) strip.levels.fill(-999);
-    this.show(state.step);
+    this.show(state.at);
   }
 }
 
-/** What the shades mean. */
+/** A probability in percent, with a decimal where a whole percent would hide on which side of a half it lies. */
+function surely(probability) {
+  return percent(probability, Math.abs(probability - 0.5) < 0.005 ? 1 : 0);
+}
+
+/** What the shades mean, with numbers. */
 function drawKey(dark) {
-  const levels = [0, 0.25, 0.5, 0.75, 1];
+  const levels = [0, 0.25, 0.5, 0.75, 1], largest = page.scales;
   document.getElementById("key").replaceChildren(
-    element("span", {}, "α: no weight", rampStrip(dark, levels.map((a) => ["alpha", a])), "all the weight"),
+    ...alphaKey(dark),
     element("span", {}, `β, Δ: against the ${asked} label (underlined)`,
-      rampStrip(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])]), "for it"),
+      numberedRamp(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])],
+        [...levels.slice(1).reverse().map((a) => -a), ...levels].map((a) => (a === 0 || Math.abs(a) === 1 ? signedOdds(Math.sign(a) * a * a * largest.beta) : ""))), "for it (numbers: log-odds of β)"),
     element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"),
     ...(page.special.includes("unknown") ? [element("span", {}, element("span", { class: "w rare", text: "word" }), " a rare word, unknown to the model")] : []));
 }
@@ -260,8 +291,9 @@ function drawKey(dark) {
 function showExamples(arrays) {
   const n = page.texts.index.length, all = page.texts.of;
   const list = new Texts(arrays);
+  page.scales = { beta: Math.max(...page.models.filter((m) => `${m.name}/beta_logit` in arrays).map((m) => arrays[`${m.name}/beta_logit`].largest)) };
   list.start(
-    (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so that rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones beside one another. `) +
-    "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step; the scales stay the same through training and for all models. Orders are taken at the last step.");
-  if (!page.runs) showFilm(list.film());
+    (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones next to each other. `) +
+    "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step. The colour scales stay the same through training and for all models. Sorting uses the last step.");
+  showStage(list);
 }

@@ -1,7 +1,6 @@
 // What frequent source words are translated as, at the slider's step.
 
 const PAGE_OF_WORDS = 15;
-const signedOdds = (s) => (s < 0 ? "−" : "+") + Math.abs(s).toFixed(1);
 const share = (s) => percent(s, 0);
 
 /** What the columns rank by: counting, which does not move; then knowledge and attention, or of several runs the attention of each. */
