@@ -33,6 +33,7 @@ from heedful.storage.tables import cell
 if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.audits.dry_run import AuditPlan
     from heedful.audits.result import AuditResult, AuditVerdict
+    from heedful.followed.result import FollowedTraining
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
     from heedful.preflights.preflight import Preflight
@@ -260,6 +261,27 @@ def print_audit(result: "AuditResult", report: Path) -> None:
             console.print(_orders(scores, (scores.headline, *scores.importances, RANDOM), quantities))
     for line in _audit_lines(scores, "label" if result.labels else "word"):
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    _print_verdict(console, result.verdict, report)
+
+
+def print_followed(result: "FollowedTraining", report: Path) -> None:
+    """The course over the recorded steps, checkpoints with the same weights, the verdict, and the report."""
+    console = _console()
+    console.print(f"{one_line(result.name)}: {len(result.steps)} steps, {result.texts:,} texts", style="bold")
+    names = [row.name for row in result.steps[0].agreements]
+    table = _table("step", "checkpoint", "accuracy", "entropy", *names)
+    for step in result.steps:
+        accuracy = "" if math.isnan(step.accuracy) else percent(step.accuracy)
+        table.add_row(
+            f"{step.step:,}",
+            one_line(step.source),
+            accuracy,
+            _value(step.entropy),
+            *(percent(row.estimate.value) for row in step.agreements),
+        )
+    console.print(table)
+    for sentence in result.same_weights:
+        console.print(f"  {one_line(sentence)}", style="yellow")
     _print_verdict(console, result.verdict, report)
 
 
