@@ -99,8 +99,8 @@ class Reading:
 def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
     """Run the model; attention is summed over the pieces of a word.
 
-    Of texts longer than `LONG` pieces, where the network lets its attention be replaced, each layer's is seen when
-    it is computed, and only the rows of the query are kept: a long text needs the memory of one layer.
+    Of texts longer than `LONG` pieces, where the network lets its attention be replaced, each layer's is seen when it
+    is computed, and only the rows of the query are kept: a long text needs the memory of one layer.
     """
     query, network = subject.network.query, subject.network
 
