@@ -19,7 +19,7 @@ from captum.attr import IntegratedGradients
 from scipy.stats import kendalltau
 
 import heedful
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.interface import Subject
 from heedful.audits.audit import run_audit
 from heedful.config import AuditSettings
@@ -64,7 +64,7 @@ def minilm(folder: Path) -> tuple[Any, Any]:
 
 def audited(model: Any, tokenizer: Any, texts: tuple[str, ...], settings: AuditSettings) -> None:
     folder = tempfile.mkdtemp()
-    with open_classifier(model, tokenizer) as (network, reader):
+    with open_model(model, tokenizer) as (network, reader):
         passages = [reader.read(i, text) for i, text in enumerate(texts)]
         run_audit(Subject(network, reader), passages, out=folder, settings=settings)
     shutil.rmtree(folder)

@@ -30,7 +30,7 @@ RESULTS = HERE.parent / "results" / "benchmarks.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 PACKAGES = ("numpy", "scipy", "numba", "torch", "entmax")
 NO_SUBJECTS = ("__init__", "browser", "case", "run", "scale")
-SLOW = 1.0  # seconds
+SLOW, VERY_SLOW = 1.0, 10.0  # seconds
 
 
 def main() -> None:
@@ -54,7 +54,10 @@ def main() -> None:
             print("{work}: {value:.4g} {unit} ({side} {bar:.4g})".format(**limits[-1]))
         for case in getattr(module, "cases", lambda quick: ())(options.quick):
             rows.append({"subject": subject, **race(case, rounds=3 if options.quick else 41)})
-            print("{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (bar {bar:g}×)".format(**rows[-1]))
+            line = (
+                "{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (CPU {cpu_ratio:.4g}×, bar {bar:g}×)"
+            )
+            print(line.format(**rows[-1]), flush=True)
         for point in getattr(module, "growth", list)() if not options.quick else ():
             growth.append({"subject": subject, **cost(point)})
             print("{work}, {size}: {ms:.4g} ms, {peak_mb} MB".format(**growth[-1]))
@@ -72,14 +75,24 @@ def main() -> None:
 
 
 def race(case: Case, rounds: int) -> dict[str, Any]:
-    """Medians over rounds; in each, both run often enough to fill 10 ms, one after the other. Slow work gets fewer."""
+    """Medians over rounds; in each, both run often enough to fill 10 ms, one after the other. Slow work gets fewer.
+
+    Work of more than `VERY_SLOW` seconds is timed once, after one call that is not. `cpu_ratio` is the ratio of the
+    processor's times, which other work on the machine hardly changes.
+    """
     sides = (case.ours, case.theirs)
-    often = [calls_in(side, seconds=0.01) for side in sides]
-    rounds = max(3, min(rounds, round(30 / seconds_per_call(case.theirs, 1))))
+    if max(first := [seconds_per_call(side, 1) for side in sides]) > VERY_SLOW:
+        often, rounds = [1, 1], 1
+    else:
+        often = [calls_in(side, seconds=0.01) for side in sides]
+        rounds = max(3, min(rounds, round(30 / first[1])))
     times: tuple[list[float], list[float]] = ([], [])
+    used: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
-        for side, n, taken in zip(sides, often, times, strict=True):
+        for side, n, taken, cpu in zip(sides, often, times, used, strict=True):
+            begun = time.process_time()
             taken.append(seconds_per_call(side, n))
+            cpu.append((time.process_time() - begun) / n)
     ours, theirs = statistics.median(times[0]), statistics.median(times[1]) / case.share
     ratio = theirs / ours
     return {
@@ -88,6 +101,7 @@ def race(case: Case, rounds: int) -> dict[str, Any]:
         "ours_ms": 1e3 * ours,
         "peer_ms": 1e3 * theirs,
         "ratio": ratio,
+        "cpu_ratio": statistics.median(used[1]) / case.share / statistics.median(used[0]),
         "bar": case.bar,
         "ok": ratio >= case.bar,
         "account": case.account(ratio) if case.account and ratio < case.bar else "",

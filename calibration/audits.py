@@ -47,6 +47,11 @@ NUMBERS = {"moves": (10, 30, 100), "agrees": (10, 30, 100, 300)}  # of texts, by
 POWER_SEEDS = 10
 POPULATION = 1000  # texts that stand for all
 OTHER_SEEDS = 10**6  # added to the seeds of random models
+HELD_OUT = "The rules were fixed before these texts and random models were drawn."
+EARLIER = (
+    "Measured by an earlier rule for the third question (τ, five random models), whose interval was revised after a "
+    "first run over the same models and texts had left more of its answers unclear."
+)
 Unit = tuple[str, str, int, int]  # kind, name, texts, seed
 
 
@@ -56,6 +61,7 @@ def measure(work: Path, jobs: int = 1, *, short: bool = False) -> dict[str, Any]
     found = {unit: known(unit, answer) for unit, answer in parallel_map(stored_unit, str(work), todo, jobs=jobs)}
     return {
         "texts": TEXTS,
+        "drawn": HELD_OUT,
         "zoo": _right({unit: found[unit] for unit in todo if unit[0] in ("zoo", "trained")}),
         "untrained": _false({unit: found[unit] for unit in todo if unit[0] == "untrained"}),
         "position": _position({unit: found[unit] for unit in todo if unit[0] in ("zoo", "untrained")}),
@@ -315,7 +321,7 @@ def _share(count: int, total: int) -> dict[str, Any]:
 
 def rows(measured: dict[str, Any]) -> str:
     """The audit half of the page, in Markdown."""
-    lines = (_zoo_rows(measured), _untrained_rows(measured["untrained"]), _position_rows(measured["position"]))
+    lines = (_zoo_rows(measured), _untrained_rows(measured["untrained"]), _position_rows(measured.get("position", [])))
     return "\n".join([*chain(*lines), *_power_rows(measured["power"])])
 
 
@@ -326,8 +332,7 @@ def _zoo_rows(measured: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{counts['models']} models, {counts['audits']} audits of up to {measured['texts']} texts. *Unclear instead*: "
         "a yes or no was right, and the answer was left open; any other answer that is not right is the opposite one. "
-        "*Decided*: audits in which one answer alone is right. The rules were fixed before these texts and random "
-        "models were drawn.\n"
+        f"*Decided*: audits in which one answer alone is right. {measured.get('drawn', EARLIER)}\n"
     )
     yield "| question | right answers | 95 % interval | unclear instead | decided |\n|---|--:|--:|--:|--:|"
     columns = (counts[name] for name in ("questions", "unclear", "decided"))
@@ -354,6 +359,8 @@ def _untrained_rows(untrained: dict[str, Any]) -> Iterator[str]:
 
 
 def _position_rows(groups: list[dict[str, Any]]) -> Iterator[str]:
+    if not groups:
+        return
     yield (
         "\n### Words that matter at one place\n\nWhere the word that matters has the same place in every text, other "
         "texts agree as well by position alone, and no excess over them is possible. The second question is then left "

@@ -34,7 +34,8 @@ def rows(values: dict[str, Any]) -> str:
         lines += [
             f"### Held-out sets: {_sets(held_out)} of each corpus",
             "",
-            "The rules of the verdict were fixed before these texts and seeds were studied. These are the error rates.",
+            "No study of these texts and seeds was looked at before the rules of the verdict were fixed. These are the "
+            "error rates.",
             "",
             *_verdict_rows(held_out),
         ]
@@ -46,6 +47,7 @@ def rows(values: dict[str, Any]) -> str:
             "rule: a *yes* about the knowledge of another model needs that model to beat the baseline. It was made "
             "after a false *yes* in the third set.",
             "",
+            *_carried_over(seen),
             *_verdict_rows(seen),
         ]
     if "frozen" in values:
@@ -55,6 +57,16 @@ def rows(values: dict[str, Any]) -> str:
     if "noise" in values:
         lines += _noise_rows(values["noise"], sizes)
     return "\n".join(lines)
+
+
+def _carried_over(studies: list[dict[str, Any]]) -> list[str]:
+    """A note on studies whose answers come from an earlier calibration; one that runs from the start has none."""
+    earlier = sum(study.get("carried_over", False) for study in studies)
+    note = (
+        f"{earlier} of these {len(studies)} studies were run for an earlier calibration. The rule that the second "
+        "question presupposes the first was applied to their stored answers, and their time is not in the total below."
+    )
+    return [note, ""] if earlier else []
 
 
 def _sets(studies: list[dict[str, Any]]) -> int:
@@ -162,8 +174,9 @@ def _frozen_rows(frozen: list[dict[str, Any]]) -> list[str]:
         "",
         "What is frozen includes the output layer, which is drawn at random. Attention to a single keyword helps only "
         "a model whose output layer happens to favour its label; of two keywords, one or the other helps nearly every "
-        "model. Where models go all or nothing, five of them cannot settle their mean: *unclear* is then what can be "
-        "said, and it is counted as open above.",
+        "model. So models differ, and five of them often cannot settle their mean: *unclear* is then what can be said, "
+        "and it is counted as open above. If by chance none of the five favours the keyword, they agree with each "
+        "other, their interval does not know of the others, and the answer is a false *yes*.",
         "",
     ]
 

@@ -106,7 +106,11 @@ def loop(browser: webdriver.Chrome, page: Path) -> bytes:
         frames.append(
             picture.resize((LOOP_WIDTH, round(picture.height * LOOP_WIDTH / picture.width)), Image.Resampling.LANCZOS)
         )
-    palette = frames[-1].quantize(64, dither=Image.Dither.NONE)
+    chosen = frames[:: FRAMES // 3]  # colours of the whole way
+    stacked = Image.new("RGB", (LOOP_WIDTH, sum(frame.height for frame in chosen)))
+    for i, frame in enumerate(chosen):
+        stacked.paste(frame, (0, i * frame.height))
+    palette = stacked.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     made = io.BytesIO()
     times = [REST // 2, *[FRAME] * (FRAMES - 2), REST]

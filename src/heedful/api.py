@@ -102,7 +102,8 @@ def study(
 ) -> "StudyResult":
     """Study how attention is learned on a corpus; write the run, its result and its report.
 
-    data: a name (`heedful data list`), a CSV, TSV, JSONL or Parquet file, a `datasets.Dataset` or a `Corpus`.
+    data: a name (`heedful data list`); a CSV, TSV, JSONL or Parquet file; a pandas or polars frame, `(texts, labels)`,
+    rows of both, dictionaries or a `datasets.Dataset`; or a `Corpus`.
     out: the run directory; `runs/<name>` by default. seeds: how many, or which. jobs: models trained at the same time.
     track: `tensorboard`, `mlflow` or `mlflow:URI`, to which metrics are sent during training. settings: any other
     setting of `StudyConfig`, such as `text="review"` or `train={"steps": 200}`; `steps=200` and `learning_rate=0.01`
@@ -179,13 +180,13 @@ def audit(
     """Measure whether a model's attention can be trusted as an explanation; write the result and its page.
 
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
-    as for `study`, or a folder in the ERASER format; a study is audited on its own validation texts by default. out:
-    the audit's folder; an interrupted audit continues there. explanations: computed elsewhere, and ranked beside the
-    model's own maps: by name, the scores of every text, or a function of texts (see `audits.given`); or a file of JSON
-    lines. settings: any of `AuditSettings`, such as `sample=200` or `maps="raw,norm"`; `only` and `skip`, names of
-    measures (see `config.MEASURES`);
-    and how model and data are read: `tokenizer`, `split`, `labels`, `query`, `trust_remote_code` (see
-    `audits.request.open_request`), `text`, `label`, `target` and `task` as for `study`.
+    as for `study`, without labels too, as a list of texts; or a folder in the ERASER format; a study is audited on its
+    own validation texts by default. out: the audit's folder; an interrupted audit continues there. explanations:
+    computed elsewhere, and ranked beside the model's own maps: by name, the scores of every text, or a function of
+    texts (see `audits.given`); or a file of JSON lines. settings: any of `AuditSettings`, such as `sample=200` or
+    `maps="raw,norm"`; `only` and `skip`, names of measures (see `config.MEASURES`); and how model and data are read:
+    `tokenizer`, `task`, `split`, `labels`, `output`, `max_new_tokens`, `query`, `trust_remote_code` (see
+    `audits.request.open_request`), `text`, `label` and `target` as for `study`.
 
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
@@ -455,7 +456,7 @@ def query(sql: str, folder: Path | str = RUNS) -> "Answer":
 
 
 def load(data: Any, target: Path | str | None = None, **settings: Any) -> Corpus | ParallelCorpus:
-    """Load a corpus by name, from a file or a pair of files, or from a `datasets.Dataset`.
+    """Load a corpus by name, from a file or a pair of files, or from data in memory (see `study`).
 
     settings: `task`, `text`, `label`, `validation`, `test`, `lower`, `seed`, as for `study`.
 

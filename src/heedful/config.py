@@ -15,10 +15,21 @@ ProjectionName = Literal["softmax", "uniform", "sparsemax", "sparsegen", "entmax
 AttentionMode = Literal["learned", "uniform", "frozen", "only"]
 BudgetName = Literal["smoke", "quick", "paper"]
 TaskName = Literal["classification", "translation"]
+ModelTask = Literal[
+    "classification",
+    "multi-label",
+    "regression",
+    "token-classification",
+    "question-answering",
+    "fill-mask",
+    "text-generation",
+    "translation",
+]
 OptimiserName = Literal["adam", "adagrad"]
 
 BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
+MODEL_TASKS: tuple[ModelTask, ...] = get_args(ModelTask)  # of models that are audited or followed
 # Tasks on which the copying model is trained; some are families of tasks (`copy-dose:45`).
 COPYING_TASKS = (
     "copy-vocab",

@@ -3,6 +3,9 @@ import pytest
 import torch
 
 from heedful.attribution.attention_maps import attention_maps, query_rows, read_attention, rollout
+from heedful.attribution.huggingface import open_model
+from heedful.attribution.interface import Subject
+from tests.audits import tiny
 from tests.audits.constructed import in_pieces, stacked
 
 
@@ -56,3 +59,19 @@ def test_the_rows_that_explain():
     torch.testing.assert_close(query_rows(alpha, "first"), alpha[:, :, 0])
     torch.testing.assert_close(query_rows(alpha, "last"), alpha[:, :, 4])
     torch.testing.assert_close(query_rows(alpha, "mean"), alpha.mean(2))
+
+
+def test_of_a_long_text_only_the_rows_of_the_query_are_kept(monkeypatch):
+    """The same as if everything were kept."""
+    made = tiny.bert(seed=3)
+    with open_model(made.model.double(), made.tokenizer) as (network, reader):
+        passages = [reader.read(i, text) for i, text in enumerate(tiny.TEXTS)]
+        subject = Subject(network, reader)
+        whole = read_attention(subject, passages)
+        monkeypatch.setattr("heedful.attribution.attention_maps.LONG", 0)
+        monkeypatch.setattr(type(network), "run", lambda *given, **options: pytest.fail("everything was kept"))
+        rows = read_attention(subject, passages)
+    for name in ("attention", "rollout"):
+        for first, second in zip(getattr(whole, name), getattr(rows, name), strict=True):
+            np.testing.assert_allclose(first, second, atol=1e-12)
+    np.testing.assert_allclose(whole.probabilities, rows.probabilities, atol=1e-12)

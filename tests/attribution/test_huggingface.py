@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.opened_model import attention_of
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from tests.audits import tiny
 
+BOTH = ("attention.self", "attention")  # the parts after which one position suffices
 architectures = pytest.mark.parametrize("architecture", tiny.CLASSIFIERS)
 
 
@@ -40,7 +41,7 @@ def uniform(layer: int, alpha: torch.Tensor) -> torch.Tensor:
 @architectures
 def test_same_as_a_plain_call(architecture):
     made = tiny.CLASSIFIERS[architecture](seed=1)
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         assert (network.layers, network.heads) == (2, 2)
         for number, text in enumerate(tiny.TEXTS):
             output = network.run(network.embed(torch.tensor([reader.read(number, text).pieces])))
@@ -53,7 +54,7 @@ def test_same_as_a_plain_call(architecture):
 @architectures
 def test_a_batch_is_as_one_by_one(architecture):
     made = tiny.CLASSIFIERS[architecture]()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         pieces = torch.tensor([reader.read(0, text).pieces for text in ("the film was bad", "a plot was good")])
         both = network.run(network.embed(pieces))
         for i in range(2):
@@ -65,7 +66,7 @@ def test_a_batch_is_as_one_by_one(architecture):
 @architectures
 def test_changed_attention(architecture):
     made = tiny.CLASSIFIERS[architecture](seed=2)
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         assert network.can_change
         embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[1]).pieces]))
         own = network.run(embedded)
@@ -83,7 +84,7 @@ def test_changed_attention(architecture):
 
 def test_uniform_attention_by_hand():
     made = tiny.bert(num_hidden_layers=1)
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces]))
         found = network.run(embedded, change=uniform)
         h = found.hidden[0]
@@ -98,7 +99,7 @@ def test_uniform_attention_by_hand():
 @architectures
 def test_gradients_reach_embeddings_and_hidden_states(architecture):
     made = tiny.CLASSIFIERS[architecture]()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces])).detach().requires_grad_()
         output = network.run(embedded)
         gradients = torch.autograd.grad(output.probabilities[0, 0], [embedded, *output.hidden])
@@ -109,7 +110,7 @@ def test_gradients_reach_embeddings_and_hidden_states(architecture):
 @architectures
 def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
     made = tiny.CLASSIFIERS[architecture](seed=3)
-    with open_classifier(made.model, made.tokenizer) as (opened, reader):
+    with open_model(made.model, made.tokenizer) as (opened, reader):
         for network in (opened, opened.randomised(5)):
             pieces = torch.tensor([reader.read(0, text).pieces for text in ("the film was bad", "a plot was good")])
             embedded = network.embed(pieces).detach().requires_grad_()
@@ -129,11 +130,11 @@ def test_a_prediction_alone_is_that_of_a_whole_run(architecture):
 
 @pytest.mark.parametrize(
     ("make", "part"),
-    [(tiny.bert, "attention"), (tiny.roberta, "attention"), (tiny.gpt2, None), (tiny.modernbert, None)],
+    [(tiny.bert, BOTH), (tiny.roberta, BOTH), (tiny.gpt2, ()), (tiny.modernbert, ())],
 )
 def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make, part):
     made = make(seed=1)
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         assert network.narrow == part
         lengths = []
         last = network.stack.layers[-1]
@@ -151,7 +152,7 @@ def test_the_last_layer_computes_one_position_where_the_head_reads_no_other(make
 def test_opened_by_its_path(architecture, tmp_path):
     made = tiny.CLASSIFIERS[architecture]()
     made.save(tmp_path)
-    with open_classifier(tmp_path) as (network, reader), open_classifier(made.model, made.tokenizer) as (other, _):
+    with open_model(tmp_path) as (network, reader), open_model(made.model, made.tokenizer) as (other, _):
         assert reader.labels == tiny.LABELS
         passage = reader.read(3, tiny.TEXTS[1], "positive")
         assert (passage.text, passage.label) == (3, "positive")
@@ -162,7 +163,7 @@ def test_opened_by_its_path(architecture, tmp_path):
 @architectures
 def test_random_twin(architecture):
     made = tiny.CLASSIFIERS[architecture]()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         pieces = torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces])
         before = torch.get_rng_state()
         outputs = [twin.run(twin.embed(pieces)) for twin in (network.randomised(5), network.randomised(5))]
@@ -184,7 +185,7 @@ def test_no_random_twin_of_a_class_that_needs_more_than_a_config():
 
     with torch.random.fork_rng():
         model = Particular(tiny.bert().model.config, 1)
-    with open_classifier(model, tiny.word_pieces()) as (network, _):
+    with open_model(model, tiny.word_pieces()) as (network, _):
         assert network.randomised(0) is None
 
 
@@ -194,15 +195,15 @@ def test_no_random_twin_of_a_class_that_needs_more_than_a_config():
 )
 def test_whose_attention_explains(architecture, query):
     made = tiny.CLASSIFIERS[architecture]()
-    with open_classifier(made.model, made.tokenizer) as (network, _):
+    with open_model(made.model, made.tokenizer) as (network, _):
         assert network.query == query
-    with open_classifier(made.model, made.tokenizer, query="mean") as (network, _):
+    with open_model(made.model, made.tokenizer, query="mean") as (network, _):
         assert network.query == "mean"
 
 
 def test_one_logit_is_the_odds_of_one_label():
     made = tiny.bert(id2label={0: "toxic"}, label2id={"toxic": 0})
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         output = network.run(network.embed(torch.tensor([reader.read(0, tiny.TEXTS[0]).pieces])))
     p = plain(made, tiny.TEXTS[0]).logits.sigmoid()
     assert_close(output.probabilities, torch.cat([1 - p, p], dim=1))
@@ -212,7 +213,7 @@ def test_one_logit_is_the_odds_of_one_label():
 def test_a_decoder_that_knows_no_padding_reads_two_texts(caplog):
     made = tiny.gpt2(pad_token_id=None)
     logging.getLogger("transformers.models.gpt2.modeling_gpt2").propagate = True
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         pieces = torch.tensor([reader.read(0, "not bad").pieces] * 2)
         assert network.run(network.embed(pieces)).probabilities.shape == (2, 2)
     assert made.model.config.pad_token_id is None
@@ -221,7 +222,7 @@ def test_a_decoder_that_knows_no_padding_reads_two_texts(caplog):
 
 def test_attention_that_is_mixed_after_its_softmax_cannot_be_changed():
     made = tiny.deberta_v1(talking_head=True)
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         assert not network.can_change
         embedded = network.embed(torch.tensor([reader.read(0, "not bad").pieces]))
         assert len(network.run(embedded).attention) == 2
@@ -233,7 +234,7 @@ def test_attention_that_is_mixed_after_its_softmax_cannot_be_changed():
 def test_long_texts_are_cut_to_what_the_model_can_read(architecture):
     made = tiny.CLASSIFIERS[architecture]()
     positions = tiny.POSITIONS - 2 if architecture == "roberta" else tiny.POSITIONS
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         passage = reader.read(0, "good " * 99)
         whole = len(made.tokenizer("good " * 99)["input_ids"])
         assert len(passage.pieces) == positions
@@ -293,7 +294,7 @@ def test_a_model_is_left_as_it_was_found(architecture, training, frozen, impleme
     before, settings_of = state(model), made.tokenizer.backend_tokenizer.to_str()
 
     def audit():
-        with open_classifier(model, made.tokenizer) as (network, reader):
+        with open_model(model, made.tokenizer) as (network, reader):
             output = network.run(network.embed(torch.tensor([reader.read(0, "good " * 50).pieces])), change=uniform)
             assert not any(part.training for part in model.modules())
             network.randomised(1)
@@ -317,11 +318,14 @@ def test_a_model_is_left_as_it_was_found(architecture, training, frozen, impleme
 
 def test_a_model_is_left_as_it_was_found_when_it_cannot_be_opened():
     made = tiny.bert()
-    bare = made.model.bert
-    before = state(bare)
-    with pytest.raises(DataError, match="BertModel has no classification head"), open_classifier(bare, made.tokenizer):
+    with pytest.raises(DataError, match="a bare BertModel without a head"), open_model(made.model.bert, made.tokenizer):
         pass
-    assert state(bare) == before
+    made.model.classifier.forward = lambda states: 1 / 0
+    before = state(made.model)
+    said = r"a first prediction failed \(ZeroDivisionError"
+    with pytest.raises(DataError, match=said), open_model(made.model, made.tokenizer):
+        pass
+    assert state(made.model) == before
 
 
 @pytest.mark.parametrize(
@@ -329,12 +333,12 @@ def test_a_model_is_left_as_it_was_found_when_it_cannot_be_opened():
 )
 def test_what_is_not_one_label_of_several(problem, says):
     made = tiny.bert(problem_type=problem)
-    with pytest.raises(ConfigError, match=says), open_classifier(made.model, made.tokenizer):
+    with pytest.raises(ConfigError, match=says), open_model(made.model, made.tokenizer):
         pass
 
 
 def refuses(model: Any, tokenizer: Any = None) -> str:
-    with pytest.raises((DataError, ConfigError)) as error, open_classifier(model, tokenizer):
+    with pytest.raises((DataError, ConfigError)) as error, open_model(model, tokenizer):
         pass
     return str(error.value)
 
@@ -401,11 +405,11 @@ def test_code_that_a_model_brings_is_run_only_where_it_is_trusted(tmp_path, monk
     assert "it comes with its own code" in refuses(tmp_path / "model")
     assert "--trust-remote-code" in refuses(tmp_path / "model")
     assert not (tmp_path / "cache").exists()
-    with open_classifier(tmp_path / "model", trust_remote_code=True) as (network, _):
+    with open_model(tmp_path / "model", trust_remote_code=True) as (network, _):
         assert type(network.model).__name__ == "OwnClassifier"
         assert network.layers == 2
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"model_type": "bert"}))
-    with open_classifier(tmp_path / "model") as (network, _):
+    with open_model(tmp_path / "model") as (network, _):
         assert type(network.model) is transformers.BertForSequenceClassification
 
 
@@ -430,7 +434,7 @@ def test_model_without_a_tokeniser(tmp_path):
     assert "needs its tokeniser; pass it with the model" in refuses(made.model)
     (tmp_path / "tokenizer.json").write_text("not json")
     assert "tokenizer.json: this is not JSON" in refuses(tmp_path)
-    with open_classifier(tmp_path, made.tokenizer) as (_, reader):
+    with open_model(tmp_path, made.tokenizer) as (_, reader):
         assert reader.read(0, "bad").words == ("[CLS]", "bad", "[SEP]")
 
 
@@ -438,6 +442,9 @@ def test_model_without_a_head(tmp_path):
     made = tiny.bert()
     made.model.bert.save_pretrained(tmp_path / "bare")
     made.tokenizer.save_pretrained(tmp_path / "bare")
+    assert "this is a bare BertModel without a head" in refuses(tmp_path / "bare")
+    config = tmp_path / "bare" / "config.json"
+    config.write_text(config.read_text().replace("BertModel", "BertForSequenceClassification"))
     assert "some parameters are missing and so were never trained (classifier.bias" in refuses(tmp_path / "bare")
     tiny.marian().save(tmp_path / "marian")
     assert "the architecture 'marian' has no classification head" in refuses(tmp_path / "marian")
@@ -506,12 +513,12 @@ def test_models_that_cannot_be_asked():
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'heedful\[hf\]'"), open_classifier("some/model"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'heedful\[hf\]'"), open_model("some/model"):
         pass
 
 
 def test_half_precision_is_read_in_single(tmp_path):
     made = tiny.bert()
     made.model.half()
-    with open_classifier(made.save(tmp_path)) as (network, _):
+    with open_model(made.save(tmp_path)) as (network, _):
         assert network.embed(torch.tensor([[2, 3]])).dtype == torch.float32

@@ -6,7 +6,7 @@ import pytest
 import torch
 from captum.attr import LayerIntegratedGradients
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.huggingface_translator import open_translator, output_passages
 from heedful.attribution.importance import (
     can_integrate,
@@ -54,7 +54,7 @@ def test_rows_sum_to_what_the_prediction_gained(subject):
 def test_it_is_what_captum_makes_of_a_layer():
     made = tiny.bert()
     made.model.double()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         some = subject.with_targets([reader.read(i, text) for i, text in enumerate(tiny.TEXTS)])
         found = hidden_integrated_gradients(subject, some, 1, 7)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from heedful.attribution import model_files
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.model_files import (
     Tensors,
     check_folder,
@@ -45,7 +45,7 @@ def test_shards_in_the_folder_are_read(tmp_path):
     made.model.save_pretrained(tmp_path, max_shard_size=5000)
     made.tokenizer.save_pretrained(tmp_path)
     assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    with open_classifier(tmp_path) as (network, _):
+    with open_model(tmp_path) as (network, _):
         assert network.layers == 2
 
 
@@ -64,7 +64,7 @@ def test_shards_in_the_folder_are_read(tmp_path):
 )
 def test_configs_that_lie(folder, entries, words):
     change(folder / "config.json", **entries)
-    with pytest.raises(DataError, match=words), open_classifier(folder):
+    with pytest.raises(DataError, match=words), open_model(folder):
         pass
 
 
@@ -79,7 +79,7 @@ def test_real_configs_pass():
 def test_a_model_that_would_take_far_more_than_its_weights(folder, monkeypatch):
     monkeypatch.setattr(model_files, "MAX_SIZE", 10**9)
     change(folder / "config.json", intermediate_size=10**8)
-    with pytest.raises(DataError, match="built from its config, the model takes"), open_classifier(folder):
+    with pytest.raises(DataError, match="built from its config, the model takes"), open_model(folder):
         pass
 
 
@@ -89,11 +89,11 @@ def test_links_out_of_the_folder_are_refused_but_not_those_of_the_hub_cache(fold
     snapshot.mkdir(parents=True)
     for i, path in enumerate(sorted(folder.iterdir())):
         (snapshot / path.name).symlink_to(path.rename(blobs / str(i)))
-    with open_classifier(snapshot) as (network, _):
+    with open_model(snapshot) as (network, _):
         assert network.layers == 2
     (snapshot / "config.json").unlink()
     (snapshot / "config.json").symlink_to("/etc/hostname")
-    with pytest.raises(DataError, match="this is a link"), open_classifier(snapshot):
+    with pytest.raises(DataError, match="this is a link"), open_model(snapshot):
         pass
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.interface import Subject
 from heedful.attribution.taps import find_taps
 from heedful.audits.audit import AuditSettings, run_audit
@@ -15,7 +15,7 @@ MADE = {"bert": tiny.bert, "gpt2": tiny.gpt2, "llama": tiny.llama}
 
 
 def audited(model, tokenizer, out):
-    with open_classifier(model, tokenizer) as (network, reader):
+    with open_model(model, tokenizer) as (network, reader):
         passages = [reader.read(i, text, tiny.LABELS[i % 2]) for i, text in enumerate(tiny.TEXTS)]
         return run_audit(Subject(network, reader), passages, out=out, settings=QUICK)
 

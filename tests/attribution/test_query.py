@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from heedful.attribution.attention_maps import query_rows, read_attention
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.interface import Subject
 from heedful.errors import DataError
 from tests.audits import tiny
@@ -32,9 +32,9 @@ READS = {
 def test_the_query_comes_from_the_model(name, dtype):
     make, settings, expected = READS[name]
     made = make(**settings)
-    with open_classifier(made.model.to(dtype), made.tokenizer) as (network, _):
+    with open_model(made.model.to(dtype), made.tokenizer) as (network, _):
         assert network.query == expected
-    with open_classifier(made.model, made.tokenizer, query="mean") as (network, _):
+    with open_model(made.model, made.tokenizer, query="mean") as (network, _):
         assert network.query == "mean"
 
 
@@ -68,7 +68,7 @@ def first_and_last(states):
 
 def test_a_head_that_reads_several_places_is_explained_by_their_shares():
     model, tokenizer = pooled(first_and_last)
-    with open_classifier(model, tokenizer) as (network, reader):
+    with open_model(model, tokenizer) as (network, reader):
         assert network.query == "weighted"
         passages = [reader.read(i, text) for i, text in enumerate(tiny.TEXTS)]
         pieces = torch.tensor([passages[0].pieces])
@@ -85,9 +85,9 @@ def test_a_head_that_reads_several_places_is_explained_by_their_shares():
 def test_a_head_that_reads_nothing_is_refused():
     model, tokenizer = pooled(lambda states: torch.zeros(states.shape[:2]))
     message = "which positions its head reads; name them with --query"
-    with pytest.raises(DataError, match=message), open_classifier(model, tokenizer):
+    with pytest.raises(DataError, match=message), open_model(model, tokenizer):
         pass
-    with open_classifier(model, tokenizer, query="first") as (network, _):
+    with open_model(model, tokenizer, query="first") as (network, _):
         assert network.query == "first"
 
 
@@ -95,7 +95,7 @@ def test_a_head_that_reads_nothing_is_refused():
 def test_padded_texts_are_as_alone(name):
     make, settings, _ = READS[name]
     made = make(seed=3, **settings)
-    with open_classifier(made.model.double(), made.tokenizer) as (network, reader):
+    with open_model(made.model.double(), made.tokenizer) as (network, reader):
         assert network.pads
         passages = [reader.read(i, text) for i, text in enumerate(tiny.TEXTS)]
         together, alone = (read_attention(Subject(network, reader, max_tokens=size), passages) for size in (9999, 1))
@@ -107,7 +107,7 @@ def test_padded_texts_are_as_alone(name):
 @pytest.mark.parametrize("name", ["gpt2", "llama", "xlnet"])
 def test_a_model_that_reads_its_last_place_is_not_padded(name):
     made = READS[name][0]()
-    with open_classifier(made.model, made.tokenizer) as (network, _):
+    with open_model(made.model, made.tokenizer) as (network, _):
         assert not network.pads
 
 
@@ -115,7 +115,7 @@ def test_a_model_that_reads_its_last_place_is_not_padded(name):
 def test_a_run_from_a_layer_on_is_as_the_whole(name):
     make, settings, _ = READS[name]
     made = make(seed=5, **settings)
-    with open_classifier(made.model.double(), made.tokenizer) as (network, reader):
+    with open_model(made.model.double(), made.tokenizer) as (network, reader):
         assert network.resumes_at(1)
         assert not network.resumes_at(0)
         embedded = network.embed(torch.tensor([reader.read(0, tiny.TEXTS[1]).pieces] * 2))

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.huggingface_translator import open_translator, output_passages
 from heedful.attribution.interface import Subject
 from heedful.audits.audit import AuditSettings, run_audit
@@ -20,7 +20,7 @@ QUICK = AuditSettings(integrated_steps=2, adversary_steps=3, random_orders=1, re
 @pytest.mark.parametrize("name", sorted(CLASSIFIERS))
 def test_a_classifier_is_audited(name, tmp_path):
     tiny = CLASSIFIERS[name]()
-    with open_classifier(tiny.model, tiny.tokenizer) as (network, reader):
+    with open_model(tiny.model, tiny.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         passages = [reader.read(i, text, LABELS[i % 2]) for i, text in enumerate(TEXTS)]
         result = run_audit(subject, passages, out=tmp_path, settings=QUICK, model=name)
@@ -59,7 +59,7 @@ def test_a_translator_is_audited(name, tmp_path):
 def test_many_at_once_are_as_one_by_one(tmp_path):
     tiny = CLASSIFIERS["bert"]()
     tiny.model.double()
-    with open_classifier(tiny.model, tiny.tokenizer) as (network, reader):
+    with open_model(tiny.model, tiny.tokenizer) as (network, reader):
         passages = [reader.read(i, text) for i, text in enumerate(TEXTS)]
         one, many = (
             run_audit(

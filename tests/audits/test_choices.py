@@ -21,7 +21,7 @@ from tests.audits.constructed import passages, pooled
 
 pytest.importorskip("transformers")
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 
 QUICK = AuditSettings(integrated_steps=2, adversary_steps=2, random_orders=1, resamples=9)
 
@@ -29,7 +29,7 @@ QUICK = AuditSettings(integrated_steps=2, adversary_steps=2, random_orders=1, re
 @pytest.fixture(scope="module")
 def opened():
     made = tiny.bert(seed=3)
-    with open_classifier(made.model.double(), made.tokenizer) as (network, reader):
+    with open_model(made.model.double(), made.tokenizer) as (network, reader):
         yield Subject(network, reader), [reader.read(i, text) for i, text in enumerate(tiny.TEXTS)]
 
 
@@ -92,7 +92,7 @@ def test_words_can_be_masked_in_place_of_deleted(opened):
 )
 def test_a_tokeniser_without_the_token_is_named(changed, option, tmp_path):
     made = tiny.gpt2()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         texts = [reader.read(0, tiny.TEXTS[0])]
         with pytest.raises(ConfigError, match=f"{option}: the model's tokeniser has no mask token; use"):
             run_audit(Subject(network, reader), texts, out=tmp_path, settings=replace(QUICK, **changed))

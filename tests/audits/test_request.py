@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import datasets
+import polars as pl
 import pytest
 
 from heedful.attribution.interface import Passage
@@ -162,3 +164,33 @@ def test_labels_that_do_not_match_are_refused(ours, theirs, given, said):
 def test_a_passage_that_does_not_fit_together(special, word, said):
     with pytest.raises(DataError, match=said):
         Passage(3, ("not", "bad"), special, (7, 8), word)
+
+
+TEXTS, NUMBERS = list(tiny.TEXTS), [1, 0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "lists", "rows", "dataset", "csv", "jsonl", "parquet"])
+def test_every_form_of_data_gives_the_same_passages(form, tmp_path):
+    frame = pl.DataFrame({"text": TEXTS, "label": NUMBERS})
+    data = {
+        "pandas": lambda: frame.to_pandas(),
+        "polars": lambda: frame,
+        "lists": lambda: (TEXTS, NUMBERS),
+        "rows": lambda: list(zip(TEXTS, NUMBERS, strict=True)),
+        "dataset": lambda: datasets.Dataset.from_dict({"text": TEXTS, "label": NUMBERS}),
+        "csv": lambda: frame.write_csv(tmp_path / "a.csv") or tmp_path / "a.csv",
+        "jsonl": lambda: frame.write_ndjson(tmp_path / "a.jsonl") or tmp_path / "a.jsonl",
+        "parquet": lambda: frame.write_parquet(tmp_path / "a.parquet") or tmp_path / "a.parquet",
+    }[form]()
+    made = tiny.bert()
+    with open_request(made.model, data, tokenizer=made.tokenizer) as asked:
+        assert [p.label for p in asked.passages] == [tiny.LABELS[number] for number in NUMBERS]
+        assert asked.passages[5].words == ("[CLS]", "not", "bad", "[SEP]")
+
+
+def test_texts_without_labels(tmp_path):
+    made = tiny.bert()
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    for data in (TEXTS, tmp_path / "a.txt"):
+        with open_request(made.model, data, tokenizer=made.tokenizer) as asked:
+            assert [p.label for p in asked.passages] == [None] * len(TEXTS)

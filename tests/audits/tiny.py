@@ -14,6 +14,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer
 
+from heedful.attribution.tasks import TASKS
+
 LABELS = ("negative", "positive")
 TEXTS = (
     "the film was good",
@@ -87,8 +89,8 @@ def xlnet(seed: int = 0, **settings: Any) -> Tiny:
     """Its head reads the last place."""
     sizes = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32, "mem_len": None}
     tokenizer = word_pieces()
-    config = transformers.XLNetConfig(**{**_special(tokenizer), **sizes, **NAMES, "initializer_range": 0.5, **settings})
-    return _made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
+    config = transformers.XLNetConfig(**{**special(tokenizer), **sizes, **NAMES, "initializer_range": 0.5, **settings})
+    return made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
 
 
 def llama(seed: int = 0, **settings: Any) -> Tiny:
@@ -113,6 +115,13 @@ def bart(seed: int = 0, **settings: Any) -> Tiny:
     return _seq2seq(transformers.BartConfig, tokenizer, seed, tokenizer.eos_token_id, _halves() | settings)
 
 
+def for_task(kind: Any, task: str, tokenizer: Any = None, seed: int = 0, **settings: Any) -> Tiny:
+    """A model of a config's kind with the head of a task."""
+    tokenizer = tokenizer or word_pieces(model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+    config = kind(**{**special(tokenizer), **SIZES, **NAMES, **settings})
+    return made(seed, getattr(transformers, TASKS[task].opens), config, tokenizer)
+
+
 CLASSIFIERS: dict[str, Callable[..., Tiny]] = {
     "bert": bert,
     "distilbert": distilbert,
@@ -124,7 +133,7 @@ CLASSIFIERS: dict[str, Callable[..., Tiny]] = {
 SEQUENCES: dict[str, Callable[..., Tiny]] = {"t5": t5, "marian": marian, "bart": bart}
 
 
-def word_pieces() -> Any:
+def word_pieces(**settings: Any) -> Any:
     """Words split into pieces marked ##, [CLS] and [SEP] around them, as BERT has it."""
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     vocabulary = [*special, *WORDS, *(f"##{ending}" for ending in ENDINGS), *SIGNS]
@@ -132,9 +141,11 @@ def word_pieces() -> Any:
     made.normalizer = normalizers.BertNormalizer()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    made.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special, strict=True))
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **names, **settings)
 
 
 def byte_pieces(*, template: bool = True) -> Any:
@@ -173,24 +184,24 @@ def sentence_pieces() -> Any:
 
 
 def _encoder(kind: Any, tokenizer: Any, seed: int, settings: dict[str, Any]) -> Tiny:
-    config = kind(**{**_special(tokenizer), **SIZES, **NAMES, **settings})
-    return _made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
+    config = kind(**{**special(tokenizer), **SIZES, **NAMES, **settings})
+    return made(seed, transformers.AutoModelForSequenceClassification, config, tokenizer)
 
 
 def _seq2seq(kind: Any, tokenizer: Any, seed: int, start: int, settings: dict[str, Any]) -> Tiny:
     begin = {"decoder_start_token_id": start, "forced_eos_token_id": None}
-    config = kind(**{**_special(tokenizer), **begin, **settings})
-    return _made(seed, transformers.AutoModelForSeq2SeqLM, config, tokenizer)
+    config = kind(**{**special(tokenizer), **begin, **settings})
+    return made(seed, transformers.AutoModelForSeq2SeqLM, config, tokenizer)
 
 
-def _made(seed: int, kind: Any, config: Any, tokenizer: Any) -> Tiny:
+def made(seed: int, kind: Any, config: Any, tokenizer: Any) -> Tiny:
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated")  # DeBERTa's module says so when imported
         torch.manual_seed(seed)
         return Tiny(kind.from_config(config).eval(), tokenizer)
 
 
-def _special(tokenizer: Any) -> dict[str, int]:
+def special(tokenizer: Any) -> dict[str, int]:
     names = ("pad_token_id", "bos_token_id", "eos_token_id")
     found = {name: getattr(tokenizer, name) for name in names if getattr(tokenizer, name) is not None}
     return {"vocab_size": len(tokenizer), **found}

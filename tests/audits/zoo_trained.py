@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from heedful.attribution.attention_maps import attention_maps, layer_name, read_attention
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import WordReader, classifier_network
 from heedful.config import ModelConfig
@@ -81,7 +81,7 @@ def shortcut_minilm(
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    with open_classifier(model.eval(), tokenizer) as (network, reader):
+    with open_model(model.eval(), tokenizer) as (network, reader):
         yield Subject(network, reader), [reader.read(i, text, labels[k]) for i, (text, k) in enumerate(audited)]
 
 
@@ -123,7 +123,7 @@ def _hub(make: Callable[..., tiny.Tiny]) -> Opened:
     @contextmanager
     def opened(seed: int) -> Iterator[Subject]:
         one = make(seed, initializer_range=0.02)
-        with open_classifier(one.model, one.tokenizer) as (network, reader):
+        with open_model(one.model, one.tokenizer) as (network, reader):
             yield Subject(network, reader)
 
     return opened

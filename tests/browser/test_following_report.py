@@ -42,7 +42,7 @@ def test_all_is_drawn_and_nothing_complained_of(opened, labels):
     assert opened.execute_script(AUDIT) == []
     charts = {chart.get_attribute("id") for chart in opened.find_elements(By.CSS_SELECTOR, ".chart:has(svg)")}
     wanted = {"agreement-chart", "entropy-chart", "special-chart", "curve-chart"}
-    assert charts - {"film-chart"} == (wanted | {"accuracy-chart"} if labels else wanted)
+    assert charts - {"scatter-chart"} == (wanted | {"accuracy-chart"} if labels else wanted)
     assert len(titles(opened)) == 10
     assert all(("labelled" in title) == bool(labels) for title in titles(opened))
     assert not by_id(opened, "model").is_displayed()

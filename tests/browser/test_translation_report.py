@@ -120,7 +120,7 @@ def test_a_cell_is_read_out_by_pointer_and_by_keys(opened):
     assert readout(opened) != pointed
     assert by_id(opened, "step-text").text.startswith("step 12")  # the arrows walked, the slider stayed
     lit = opened.execute_script("return document.querySelectorAll('.pair .label.lit').length")
-    assert lit == 4  # one row, and one column of each matrix
+    assert lit == 5  # one row, one column of each matrix, and the output word of the lines
 
 
 def test_keys_elsewhere_move_the_slider_and_play(opened):

@@ -150,7 +150,7 @@ class TestHub:
         assert len(open_data(data).train) == 16
 
     def test_too_many_rows(self, datasets, monkeypatch):
-        monkeypatch.setattr("heedful.data.loading.MAX_ROWS", 19)
+        monkeypatch.setattr("heedful.data.in_memory.MAX_ROWS", 19)
         with pytest.raises(DataError, match="dataset has 20 rows, more than 19; select some of them first"):
             open_data(self.labelled(datasets, self.rows(20)))
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from heedful.data.loading import open_data
 from heedful.data.ragged import Ragged
 from heedful.data.subwords import EncodedPairs, load_tokeniser
 from heedful.data.vocabulary import EncodedSplit
+from heedful.data.word_vectors import vector_words
 from heedful.tracing.store import Trace
 from tests.faults.fuzzing import Tally
 
@@ -49,7 +51,7 @@ def fuzz(rounds: int) -> Tally:
                     continue
             tally.attempt(what, lambda path=path: _sizes(path), place=name)
             tally.attempt(f"{what}: streamed", lambda path=path: _streamed(path), place=name)
-        for what, name, load in of_runs(folder):
+        for what, name, load in chain(of_runs(folder), vectors(folder)):
             tally.attempt(what, load, place=name)
     return tally
 
@@ -166,3 +168,19 @@ def of_runs(folder: Path) -> Iterator[tuple[str, str, Callable[[], object]]]:
     with (folder / "a.model").open("wb") as file:
         file.truncate(1 << 40)
     yield "a tokeniser without an end", "a.model", lambda: load_tokeniser(folder / "a.model")
+
+
+def vectors(folder: Path) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Files of word vectors: equal numbers, a shape beyond any memory, a line without an end."""
+    np.savez_compressed(folder / "v.npz", words=np.array(["a"]), vectors=np.zeros((1, 1 << 28), np.float16))
+    yield "vectors of equal numbers", "v.npz", lambda: vector_words(str(folder / "v.npz"))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 44, 1)})
+    with ZipFile(folder / "w.npz", "w") as packed:
+        packed.writestr("vectors.npy", header.getvalue())
+        packed.writestr("words.npy", header.getvalue().replace(b"<f8", b"<U9"))
+    yield "vectors of a shape that no memory holds", "w.npz", lambda: vector_words(str(folder / "w.npz"))
+    with (folder / "v.txt").open("wb") as file:
+        file.write(b"good 1 2\nfilm ")
+        file.truncate(1 << 40)
+    yield "vectors in a line without an end", "v.txt", lambda: vector_words(str(folder / "v.txt"))

@@ -46,10 +46,12 @@ def peak(pairs: int) -> int:
         generate(pairs, *files)
         command = [sys.executable, "-m", "heedful", "preflight", *map(str, files), "--stream", "--json"]
         command += ["--max-types", str(TYPES), "--jobs", "1"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
+        with (Path(folder) / "said").open("w+") as said:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            assert process.returncode == 0, f"exit code {process.returncode}: {said.read()[-500:]}"
     return used.ru_maxrss
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.huggingface_translator import open_translator, output_passages
 from tests.audits import tiny
 from tests.faults.fuzzing import Tally
@@ -58,7 +58,7 @@ def _open(folder: Path, name: str) -> None:
         with open_translator(folder) as (network, reader):
             output_passages(network, reader, 0, "the film was good", "der film war gut")
     else:
-        with open_classifier(folder) as (_, reader):
+        with open_model(folder) as (_, reader):
             reader.read(0, "the film was good " * 20)
 
 

@@ -10,6 +10,7 @@ import pytest
 from heedful.metrics.statistics import Estimate
 from heedful.reports.first_screen import MOST_WORDS, cards, gain_sentence, headline, kicker, trust
 from heedful.reports.study_page import render_study
+from heedful.storage import run_files
 from heedful.storage.manifest import RunClock
 from heedful.studies.page_data import attention_gain
 from heedful.studies.result import StudyResult
@@ -147,6 +148,15 @@ def test_the_grade_of_an_audit_beside_the_run(smoke_run, tmp_path):
     found = trust(root)
     assert (found.words, found.tone, found.link) == ("do not show it", "bad", "../audit-demo/report.html")
     assert 'href="../audit-demo/report.html"' in render_study(RunDirectory(root))
+
+
+@pytest.mark.parametrize("name", ["a**", "a[1]", "**", "é?"])
+def test_names_that_are_patterns(name, tmp_path, monkeypatch):
+    (tmp_path / name).mkdir()
+    (tmp_path / f"audit-{name}").mkdir()
+    assert trust(tmp_path / name).words == "not tested"
+    monkeypatch.setattr(run_files, "MAX_ENTRIES", 1)
+    assert trust(tmp_path / name).words == "not tested"
 
 
 def test_the_stage_is_set_only_where_something_was_learned(smoke_run, tmp_path):

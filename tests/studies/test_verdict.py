@@ -157,6 +157,17 @@ def test_a_closed_gate_asks_nothing():
     assert not verdict.scope
 
 
+@pytest.mark.parametrize(("gain", "said"), [(0.3, "not learned to translate"), (0.0, "learned nothing here")])
+def test_words_guessed_without_translating_are_not_nothing(gain, said):
+    table = [*rows(), *(row("A(alpha,alpha_ibm)", convention) for convention in ("own", "cross"))]
+    closed = gate(
+        False, accuracy=around(0.387), baseline=0.089, gain=around(gain), bleu=1.8, bleu_gain=around(1.4, 0.9)
+    )
+    verdict = judge(table, closed, 2)
+    assert verdict.sentence.startswith(f"The model has {said}: token accuracy 38.7%")
+    assert (verdict.status, verdict.questions[0].because) == ("learned nothing", f"the model has {said}")
+
+
 def test_too_few_texts_answer_nothing():
     verdict = judge(rows(alpha__beta={"value": 0.0, "expected": 0.0}), gate(texts=29), 5)
     assert (verdict.status, set(answers(verdict))) == ("too few texts", {"not asked"})

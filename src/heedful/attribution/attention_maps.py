@@ -25,6 +25,7 @@ HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
 HIDDEN_INTEGRATED, HIDDEN_DELETION = "hidden integrated gradients", "hidden leave one out"
 RANDOM = "random order"
 EVERYWHERE = "all layers"
+LONG = 512  # pieces of a text from which on not all attention is kept
 
 
 def layer_name(layer: int, head: int | None = None) -> str:
@@ -108,17 +109,36 @@ class Reading:
 
 
 def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
-    """Run the model; attention is summed over the pieces of a word."""
-    query = subject.network.query
+    """Run the model; attention is summed over the pieces of a word.
+
+    Of texts longer than `LONG` pieces, where the network lets its attention be replaced, each layer's is seen when it
+    is computed, and only the rows of the query are kept: a long text needs the memory of one layer.
+    """
+    query, network = subject.network.query, subject.network
 
     def of_batch(batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers | None]]:
-        output, weights = subject.run(batch), subject.reading(batch)
-        attention = torch.stack([query_rows(alpha, query, weights) for alpha in output.attention], dim=1)
-        flow = rollout(output.attention) if batch.before is None else None
+        weights, rows = subject.reading(batch), dict[int, Tensor]()
+        flow: Tensor | None = None
+
+        def keep(layer: int, alpha: Tensor) -> Tensor:
+            nonlocal flow
+            rows[layer] = query_rows(alpha, query, weights)
+            flow = None if layer != len(rows) - 1 or (layer and flow is None) else _flow_through(flow, alpha)
+            return alpha
+
+        is_long = batch.pieces.shape[1] > LONG
+        if is_long and network.can_change and network.parts is None and batch.before is None:
+            probabilities = subject.probabilities(batch, change=keep)
+        else:
+            output = subject.run(batch)
+            probabilities = output.probabilities
+            for layer, alpha in enumerate(output.attention):
+                keep(layer, alpha)
+        attention = torch.stack([rows[layer] for layer in range(network.layers)], dim=1)
         flows: Sequence[Numbers | None] = [None] * len(attention)
-        if flow is not None:
+        if flow is not None and batch.before is None:
             flows = batch.words_of(query_rows(flow[:, None], query, weights)[:, 0])
-        return list(zip(numbers(output.probabilities), batch.words_of(attention), flows, strict=True))
+        return list(zip(numbers(probabilities), batch.words_of(attention), flows, strict=True))
 
     probabilities, attention, flows = zip(*subject.map(passages, of_batch), strict=True)
     return Reading(np.stack(probabilities), attention, flows)
@@ -238,10 +258,20 @@ def rollout(attention: Sequence[Float[Tensor, "B H Q L"]]) -> Float[Tensor, "B L
     tensor([[[0.5000, 0.5000],
              [0.0000, 1.0000]]])
     """
-    if any(alpha.shape[2] != alpha.shape[3] or alpha.shape[3] == 1 for alpha in attention):
-        return None
-    flow = torch.eye(attention[0].shape[-1], dtype=torch.float64, device=attention[0].device)[None]
+    flow: Tensor | None = None
     for alpha in attention:
-        mixed = alpha.double().mean(1) / 2 + torch.eye(alpha.shape[-1], dtype=torch.float64, device=alpha.device) / 2
-        flow = mixed / mixed.sum(-1, keepdim=True) @ flow
+        flow = _flow_through(flow, alpha)
+        if flow is None:
+            return None
     return flow
+
+
+def _flow_through(flow: Float[Tensor, "B L L"] | None, alpha: Float[Tensor, "B H Q L"]) -> Tensor | None:
+    """One layer of `rollout` more; flow: through the layers below, None at the first."""
+    if alpha.shape[2] != alpha.shape[3] or alpha.shape[3] == 1:
+        return None
+    eye = torch.eye(alpha.shape[-1], dtype=torch.float64, device=alpha.device)
+    flow = eye[None] if flow is None else flow
+    mixed = alpha.mean(1, dtype=torch.float64) / 2 + eye / 2
+    through: Tensor = mixed / mixed.sum(-1, keepdim=True) @ flow
+    return through

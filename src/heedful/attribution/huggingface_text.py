@@ -4,10 +4,10 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,6 +20,7 @@ from heedful.attribution.model_files import (
     Tensors,
     check_built,
     check_config,
+    check_files,
     check_folder,
     check_index,
     check_tokenizer,
@@ -27,6 +28,10 @@ from heedful.attribution.model_files import (
     is_failure,
     time_limit,
 )
+from heedful.attribution.tasks import TASKS, PredictionTask, reads_no_text, refusal
+from heedful.attribution.wrappers import is_adapter, unwrapped, with_adapter
+from heedful.config import ModelTask
+from heedful.data.rows import Text
 from heedful.errors import ConfigError, DataError, HeedfulError, MissingExtraError
 from heedful.storage.atomic_files import valid_path
 
@@ -35,33 +40,11 @@ NOT_TRUSTED = (
     "it comes with its own code, which would run on this machine; read the code, and if you trust it pass "
     "--trust-remote-code (trust_remote_code=True in Python)"
 )
-Task = Literal["classifier", "translator"]
 NO_LIMIT = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of model: the class that loads it, its list of architectures, their head, and the data they need."""
-
-    opens: str
-    known: str
-    head: str
-    data: str
-
-
-KINDS: dict[Task, Kind] = {
-    "classifier": Kind(
-        "AutoModelForSequenceClassification",
-        "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
-        "classification head",
-        "texts with labels",
-    ),
-    "translator": Kind("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING", "decoder", "sentence pairs"),
-}
-
-
 def load(
-    task: Task,
+    task: ModelTask,
     model: str | Path | nn.Module,
     tokenizer: Any,
     device: str | torch.device,
@@ -74,28 +57,60 @@ def load(
     in half precision. tokenizer: required with a model object; with a folder or Hub id, the place of another one. Code
     that comes with a model is run only if trusted. The files are checked before they are loaded (`model_files`).
 
-    >>> load("classifier", "no/such/folder", None, "cpu")
+    >>> load("classification", "no/such/folder", None, "cpu")
     Traceback (most recent call last):
     heedful.errors.DataError: no/such/folder: there is no such folder
     """
     transformers = _transformers()
-    if isinstance(model, nn.Module):
+    if not isinstance(model, str | Path):
+        model, tokenizer = unwrapped(model, tokenizer)
         if not isinstance(model, transformers.PreTrainedModel):
             raise ConfigError(f"{type(model).__name__} is not a Hugging Face model (transformers.PreTrainedModel)")
         if tokenizer is None:
             raise ConfigError(f"{type(model).__name__} needs its tokeniser; pass it with the model")
+        name = type(model).__name__
+        if why := reads_no_text(name, (name,)) or refusal(name, (name,), task):
+            raise DataError(why)
         return model, _tokenizer(transformers, tokenizer, trust_remote_code)
+    if is_adapter(model):
+        return _load_adapter(transformers, task, Path(model), tokenizer, device, trust_remote_code)
     place = _place(model)
     tensors = None
     if Path(place).is_dir():
+        check_files(Path(place))
+        if why := reads_no_text(place, check_config(Path(place) / CONFIG).get("architectures") or ()):
+            raise DataError(why)
         tensors = check_folder(Path(place))
     else:
         _check_hub(transformers, place)
     with time_limit(place, 0 if tensors is None else tensors.bytes):
         with torch.random.fork_rng(devices=[]), _quietly(transformers):
-            loaded = _model(transformers, KINDS[task], place, trust_remote_code, tensors)
+            loaded, _ = _model(transformers, TASKS[task], place, trust_remote_code, tensors)
         opened = _tokenizer(transformers, place if tokenizer is None else tokenizer, trust_remote_code)
     with in_words(place, f"moving the model to the device {str(device)!r}"):
+        return loaded.to(device), opened
+
+
+def _load_adapter(
+    transformers: Any, task: ModelTask, folder: Path, tokenizer: Any, device: str | torch.device, trust: bool
+) -> tuple[Any, Any]:
+    check_files(folder)
+    bases: list[str] = []
+
+    def load_base(base: str, labels: int | None) -> tuple[Any, list[str]]:
+        place = _place(base)
+        bases.append(place)
+        tensors = check_folder(Path(place)) if Path(place).is_dir() else None
+        if tensors is None:
+            _check_hub(transformers, place)
+        limit = time_limit(place, 0 if tensors is None else tensors.bytes)
+        with limit, torch.random.fork_rng(devices=[]), _quietly(transformers):
+            return _model(transformers, TASKS[task], place, trust, tensors, labels=labels, adapted=True)
+
+    loaded = with_adapter(folder, load_base)
+    has_own = (folder / "tokenizer_config.json").is_file() or (folder / "tokenizer.json").is_file()
+    opened = _tokenizer(transformers, tokenizer or (str(folder) if has_own else bases[0]), trust)
+    with in_words(str(folder), f"moving the model to the device {str(device)!r}"):
         return loaded.to(device), opened
 
 
@@ -163,17 +178,34 @@ def _check_hub(transformers: Any, name: str) -> None:
             check(Path(path))
 
 
-def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tensors | None) -> Any:
+def _model(
+    transformers: Any,
+    task: PredictionTask,
+    place: str,
+    trust: bool,
+    tensors: Tensors | None,
+    *,
+    labels: int | None = None,
+    adapted: bool = False,
+) -> tuple[Any, list[str]]:
+    """The model, and the parameters that its files lack: none unless an adapter brings them."""
     try:
-        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=trust)
+        config = transformers.AutoConfig.from_pretrained(
+            place, trust_remote_code=trust, **({} if labels is None else {"num_labels": labels})
+        )
     except Exception as error:  # whatever a config can break
         raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
-    has_code = kind.opens in (getattr(config, "auto_map", None) or {})
-    if type(config) not in getattr(transformers, kind.known) and not (trust and has_code):
+    architectures = config.architectures or ()
+    if why := reads_no_text(place, architectures):
+        raise DataError(why)
+    has_code = task.opens in (getattr(config, "auto_map", None) or {})
+    if type(config) not in getattr(transformers, task.known) and not (trust and has_code):
         if has_code:
             raise DataError(f"{place}: {NOT_TRUSTED}")
-        raise DataError(f"{place}: the architecture {config.model_type!r} has no {kind.head}, and {kind.data} need one")
-    opens = getattr(transformers, kind.opens)
+        raise DataError(f"{place}: the architecture {config.model_type!r} has no {task.head}, and {task.data} need one")
+    if not adapted and (why := refusal(place, architectures, task.name)):
+        raise DataError(why)
+    opens = getattr(transformers, task.opens)
     if tensors is not None and not (trust and has_code):
         with in_words(place, "building the model from its config"), torch.device("meta"):
             sketch = opens.from_config(copy.deepcopy(config), attn_implementation="eager")
@@ -191,12 +223,12 @@ def _model(transformers: Any, kind: Kind, place: str, trust: bool, tensors: Tens
     except Exception as error:  # damaged files raise errors of many kinds
         raise error if isinstance(error, HeedfulError) else _load_error(place, error) from error
     missing = sorted(set(info["missing_keys"]) & {name for name, _ in model.named_parameters()})
-    if missing:
+    if missing and not adapted:
         raise DataError(
             f"{place}: some parameters are missing and so were never trained ({', '.join(missing[:3])}); "
-            f"train its {kind.head} first"
+            f"train its {task.head} first"
         )
-    return model.float() if model.dtype in (torch.float16, torch.bfloat16) else model
+    return (model.float() if model.dtype in (torch.float16, torch.bfloat16) else model), missing
 
 
 def _load_error(place: str, error: Exception) -> DataError:
@@ -236,6 +268,15 @@ def _tokenizer(transformers: Any, given: Any, trust: bool) -> Any:
     return opened
 
 
+def sides(text: Text) -> tuple[str, ...]:
+    """One text, or the two of a pair.
+
+    >>> sides("so good"), sides(("a cat", "a dog"))
+    (('so good',), ('a cat', 'a dog'))
+    """
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
 MARKS = ("##", "▁", "Ġ", "</w>", "@@")
 
 
@@ -258,14 +299,22 @@ class TokenReader:
     longest: int
     rows: int = NO_LIMIT  # of the model's table of pieces
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
-        _refuse_blank(number, text)
-        made = self._from_text(number, text) if self.tokenizer.is_fast else self._from_marks(number, text)
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
+        """The passage of a text or of a pair; long texts are cut, and `Passage.cut` counts the lost pieces."""
+        for part in sides(text):
+            _refuse_blank(number, part)
+        if self.tokenizer.is_fast:
+            made = self._from_text(number, text)
+        elif isinstance(text, str):
+            made = self._from_marks(number, text)
+        else:
+            raise DataError(
+                f"text {number} is a pair, which needs a fast tokeniser; {type(self.tokenizer).__name__} is not"
+            )
         self._check_pieces(number, made.pieces)
         if all(made.special):
-            raise DataError(f"text {number}: the tokeniser makes no piece of {_short(text)!r}")
-        return Passage(number, made.words, made.special, made.pieces, made.word, label=label, cut=made.cut)
+            raise DataError(f"text {number}: the tokeniser makes no piece of {_short(str(text))!r}")
+        return replace(made, label=label)
 
     def _check_pieces(self, number: int, pieces: Sequence[int]) -> None:
         beyond = next((piece for piece in pieces if not 0 <= piece < self.rows), None)
@@ -297,30 +346,44 @@ class TokenReader:
         piece: int | None = getattr(self.tokenizer, f"{name}_token_id", None)
         return piece
 
-    def encoded(self, text: str) -> Any:
-        """The tokeniser's own input tensors for one text."""
-        return self.tokenizer(text, return_tensors="pt", truncation=True, max_length=self.longest)
+    def encoded(self, text: Text) -> Any:
+        """The tokeniser's own input tensors for one text or pair."""
+        return self.tokenizer(*sides(text), return_tensors="pt", truncation=True, max_length=self.longest)
 
-    def _from_text(self, number: int, text: str, *, output: bool = False) -> Passage:
-        side = {"text_target" if output else "text": text}
+    def encoding(self, text: Text) -> Any:
+        """The pieces of a text or pair as the tokeniser describes them, cut to what the model accepts."""
         options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
-        used = full = self.tokenizer(**side, **options)
-        if len(full["input_ids"]) > self.longest and not output:
-            used = self.tokenizer(**side, **options, truncation=True, max_length=self.longest)
+        full = self.tokenizer(*sides(text), **options)
+        if len(full["input_ids"]) <= self.longest:
+            return full
+        return self.tokenizer(*sides(text), **options, truncation=True, max_length=self.longest)
+
+    def _from_text(self, number: int, text: Text, *, output: bool = False) -> Passage:
+        if output:
+            options = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "verbose": False}
+            used = self.tokenizer(text_target=text, **options)
+            length = len(used["input_ids"])
+        else:
+            used = self.encoding(text)
+            length = len(self.tokenizer(*sides(text), verbose=False)["input_ids"])
         special = [bool(mark) for mark in used["special_tokens_mask"]]
-        spans, names, unit = used["offset_mapping"], used.tokens(), used.word_ids()
-        visible = [bool(text[start:end].strip()) for start, end in spans]
+        spans, names, unit, side = used["offset_mapping"], used.tokens(), used.word_ids(), used.sequence_ids()
+        of = [sides(text)[part or 0] for part in side]  # the text that each piece is of
+        visible = [bool(of[i][start:end].strip()) for i, (start, end) in enumerate(spans)]
 
         def begins(i: int) -> bool:
             (_, end), (start, _) = spans[i - 1 : i + 1]
-            return unit[i] != unit[i - 1] or any(map(str.isspace, text[end : start + 1]))
+            apart = unit[i] != unit[i - 1] or side[i] != side[i - 1]
+            return apart or any(map(str.isspace, of[i][end : start + 1]))
 
         def shown(part: Sequence[int]) -> str:
-            own = [spans[i] for i in part if visible[i]]
-            return text[min(own)[0] : max(end for _, end in own)].strip() if own else "".join(names[i] for i in part)
+            own, whole = [spans[i] for i in part if visible[i]], of[part[0]]
+            return whole[min(own)[0] : max(end for _, end in own)].strip() if own else "".join(names[i] for i in part)
 
-        cut = len(full["input_ids"]) - len(used["input_ids"])
-        return _passage(number, shown, special, used["input_ids"], _grouped(special, begins, visible), cut)
+        cut = length - len(used["input_ids"])
+        made = _passage(number, shown, special, used["input_ids"], _grouped(special, begins, visible), cut)
+        is_pair = not isinstance(text, str) and "token_type_ids" in used
+        return replace(made, segments=tuple(used["token_type_ids"])) if is_pair else made
 
     def _from_marks(self, number: int, text: str) -> Passage:
         names = self.tokenizer.tokenize(text)

@@ -17,7 +17,6 @@ from heedful.attribution.network import Before, Change, Embedded, Output, Pieces
 from heedful.attribution.opened_model import (
     SAMPLE,
     OpenedModel,
-    at_least_single,
     attention_of,
     check_embeddings,
     first_call,
@@ -25,6 +24,7 @@ from heedful.attribution.opened_model import (
     restored_afterwards,
 )
 from heedful.attribution.taps import find_taps
+from heedful.attribution.tasks import WHOLE, next_piece
 from heedful.errors import DataError
 
 MAX_PIECES = 128
@@ -60,7 +60,7 @@ def open_translator(
     >>> passage.output, passage.target, passage.before, output.attention[0].shape
     ('cat', 3, (1,), torch.Size([1, 2, 1, 3]))
     """
-    loaded, tokenizer = load("translator", model, tokenizer, device, trust_remote_code=trust_remote_code)
+    loaded, tokenizer = load("translation", model, tokenizer, device, trust_remote_code=trust_remote_code)
     if not loaded.config.is_encoder_decoder:
         raise DataError(f"{name_of(loaded)} is not an encoder–decoder: it has no cross-attention")
     with in_words(name_of(loaded), "reading its longest input"):
@@ -173,4 +173,4 @@ def _start(model: Any) -> int:
 
 
 def _next_probabilities(returned: Any) -> Float[Tensor, "B V"]:
-    return at_least_single(returned.logits[:, -1]).softmax(-1)
+    return next_piece(returned, None, WHOLE)

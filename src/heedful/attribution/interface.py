@@ -19,14 +19,17 @@ from torch import Tensor, nn
 from heedful.attribution.network import (
     Before,
     Change,
+    Layout,
     Network,
     Output,
     PaddingNetwork,
     Pieces,
+    PlacedNetwork,
     PredictingNetwork,
     ResumingNetwork,
     WeighingNetwork,
 )
+from heedful.data.rows import Text
 from heedful.errors import DataError
 from heedful.models.training import evaluation_mode
 
@@ -45,6 +48,9 @@ class Passage:
     model's input, one or more to a word; word: the word that each piece belongs to. target: the number of the label or
     output piece to explain, and `output` its name; -1 and "" until the model has predicted it. label: the right one,
     where known. before: of an encoder–decoder, the output pieces before this one. cut: pieces lost to truncation.
+    segments: of a pair of texts, the one that each piece belongs to, as the model is told. at: the pieces where the
+    output is read, if it is read at some of them; their words are special. Special words are no part of an explanation
+    and are never erased: besides those of the tokeniser, the output so far of a language model.
     """
 
     text: int
@@ -57,6 +63,8 @@ class Passage:
     label: str | None = None
     before: tuple[int, ...] = ()
     cut: int = 0
+    segments: tuple[int, ...] = ()
+    at: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.words) != len(self.special):
@@ -65,6 +73,10 @@ class Passage:
             )
         if len(self.pieces) != len(self.word):
             raise DataError(f"text {self.text}: {len(self.pieces)} pieces, but word numbers for {len(self.word)}")
+        if self.segments and len(self.segments) != len(self.pieces):
+            raise DataError(f"text {self.text}: {len(self.pieces)} pieces, but segments for {len(self.segments)}")
+        if not all(0 <= i < len(self.pieces) and self.special[self.word[i]] for i in self.at):
+            raise DataError(f"text {self.text}: the output is read at {self.at}, which must be pieces of special words")
 
     @classmethod
     def of_pieces(
@@ -103,7 +115,14 @@ class Passage:
     def without(self, keep: Keep) -> "Passage":
         """The passage without the pieces of words that are neither kept nor special."""
         kept = keep | np.array(self.special, dtype=bool)
-        return replace(self, pieces=self.pieces_of(kept), word=tuple(word for word in self.word if kept[word]))
+        stay = [i for i, word in enumerate(self.word) if kept[word]]
+        return replace(
+            self,
+            pieces=tuple(self.pieces[i] for i in stay),
+            word=tuple(self.word[i] for i in stay),
+            segments=tuple(self.segments[i] for i in stay) if self.segments else (),
+            at=tuple(map(stay.index, self.at)),
+        )
 
     def masked(self, keep: Keep, mask: int) -> "Passage":
         """The passage with the piece `mask` for each piece of the words that are neither kept nor special.
@@ -124,8 +143,8 @@ class Reader(Protocol):
     def labels(self) -> tuple[str, ...]:
         """The names of the model's labels, in order; none where it writes sentences."""
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
-        """The passage of a text; long texts are cut, and `Passage.cut` counts the lost pieces."""
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
+        """The passage of a text or of a pair; long texts are cut, and `Passage.cut` counts the lost pieces."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +156,7 @@ class PassageBatch:
     mask: Bool[Tensor, "B L"]
     before: Before
     targets: Int[Tensor, " B"]
+    layout: Layout | None = None
 
     def take(self, rows: Int[Tensor, " R"]) -> "PassageBatch":
         """The rows at these indices, repeated as the indices are."""
@@ -146,6 +166,7 @@ class PassageBatch:
             self.mask[rows],
             None if self.before is None else self.before[rows],
             self.targets[rows],
+            None if self.layout is None else self.layout.rows(rows),
         )
 
     def words_of(self, values: Tensor) -> list[Numbers]:
@@ -178,12 +199,12 @@ class Subject:
         on_run: Callable[[int, int], None] = lambda inputs, length: None,
     ) -> None:
         self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
-        self.memo: dict[tuple[tuple[int, ...], tuple[int, ...], int], float] | None = None
+        self.memo: dict[tuple[Any, ...], float] | None = None
         self.visible: dict[int, list[Tensor]] = {}  # by length: which places each layer can see
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
-        self._padding = network if isinstance(network, PaddingNetwork) and network.pads else None
+        self._pads = isinstance(network, PaddingNetwork) and network.pads
         weights = (weight for module in network.modules for weight in module.parameters())
         self.device = next((weight.device for weight in weights), torch.device("cpu"))
 
@@ -223,7 +244,7 @@ class Subject:
         erased = Passage.without if self.mask is None else partial(Passage.masked, mask=self.mask)
         left = [erased(passage, kept) for passage, kept in zip(passages, keep, strict=True)]
         known = {} if self.memo is None else self.memo
-        keys = [(passage.pieces, passage.before, passage.target) for passage in left]
+        keys = [(p.pieces, p.before, p.target, p.segments, p.at) for p in left]
         new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
         predicted: list[float] = self.map(
             list(new.values()), lambda batch: numbers(target_probability(self.probabilities(batch), batch))
@@ -255,13 +276,13 @@ class Subject:
 
         finite: whether a prediction that is not a number is an error too.
         """
-        network, parts = self.network, self.parts
+        network, parts = self.placed(batch), self.parts
         embedded = network.embed(batch.pieces) if embedded is None else embedded
         self.on_run(*embedded.shape[:2])
         if parts is not None:
             output = parts.output(parts.encode(embedded, batch.mask, batch.before), batch.mask, change)
-        elif self._padding is not None and not bool(batch.mask.all()):
-            output = self._padding.run_padded(embedded, batch.mask, change)
+        elif self._pads and not bool(batch.mask.all()):
+            output = cast(PaddingNetwork, network).run_padded(embedded, batch.mask, change)
         else:
             output = network.run(embedded, batch.before, change)
         self._check(output, batch, finite=finite)
@@ -276,9 +297,9 @@ class Subject:
         finite: bool = True,
     ) -> Float[Tensor, "B K"]:
         """The probabilities of `run`, without its attention and states where the network then has less to do."""
-        network = self.network
+        network = self.placed(batch)
         mask = None if bool(batch.mask.all()) else batch.mask
-        can_read = batch.before is None and (mask is None or self._padding is not None)
+        can_read = batch.before is None and (mask is None or self._pads)
         if self.parts is not None or not can_read or not isinstance(network, PredictingNetwork):
             return self.run(batch, embedded, change, finite=finite).probabilities
         embedded = network.embed(batch.pieces) if embedded is None else embedded
@@ -312,7 +333,7 @@ class Subject:
         remembered: see `ResumingNetwork.resume`.
         """
         self.on_run(*states.shape[:2])
-        return cast(ResumingNetwork, self.network).resume(
+        return cast(ResumingNetwork, self.placed(batch)).resume(
             layer, states, None if bool(batch.mask.all()) else batch.mask, change, remembered
         )
 
@@ -339,11 +360,26 @@ class Subject:
 
     def reading(self, batch: PassageBatch) -> Float[Tensor, "B L"] | None:
         """The share of each position in what the head reads; None where the query is a single position."""
-        if self.network.query == "weighted" and isinstance(self.network, WeighingNetwork):
-            return self.network.reading(self.network.embed(batch.pieces), batch.mask)
-        if self.network.query == "mean" and not bool(batch.mask.all()):
+        network = self.placed(batch)
+        if network.query == "weighted" and isinstance(network, WeighingNetwork):
+            return network.reading(network.embed(batch.pieces), batch.mask)
+        if network.query == "at":
+            if batch.layout is None or batch.layout.at is None:
+                raise DataError(f"text {batch.passages[0].text} does not say at which pieces its output is read")
+            at = batch.layout.at
+            read = torch.zeros(batch.pieces.shape, device=at.device).scatter_(1, at, 1.0)
+            return read / read.sum(1, keepdim=True)
+        if network.query == "mean" and not bool(batch.mask.all()):
             return batch.mask.double() / batch.mask.sum(1, keepdim=True)
         return None
+
+    def placed(self, batch: PassageBatch) -> Network:
+        """The network, told of the batch's layout if there is one."""
+        if batch.layout is None:
+            return self.network
+        if not isinstance(self.network, PlacedNetwork):
+            raise DataError("pairs of texts and outputs at single pieces need a network with `with_layout`")
+        return self.network.with_layout(batch.layout)
 
     def _check(self, output: Output, batch: PassageBatch, *, finite: bool) -> None:
         network, (B, L), p = self.network, batch.pieces.shape, output.probabilities
@@ -375,7 +411,7 @@ class Subject:
         together; as many as `max_tokens` allows unless given. waste: the share of padding that a batch may have.
         """
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
-        padded = self.parts is not None or self._padding is not None
+        padded = self.parts is not None or self._pads
         batches = self._padded(passages, fits, waste) if padded else self._same_length(passages, fits)
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
@@ -406,11 +442,7 @@ class Subject:
             pieces = 0
             for i in group:
                 count, most = len(batch) + 1, fits(lengths[i])
-                wastes = (
-                    self._padding is not None
-                    and count > most / 5
-                    and pieces + lengths[i] < (1 - waste) * count * lengths[i]
-                )
+                wastes = self._pads and count > most / 5 and pieces + lengths[i] < (1 - waste) * count * lengths[i]
                 if batch and (count > most or wastes):
                     yield batch
                     batch, pieces = [], 0
@@ -427,7 +459,25 @@ class Subject:
         mask = torch.arange(L, device=device) < torch.tensor(lengths, device=device)[:, None]
         before = torch.tensor([passage.before for passage in passages], device=device) if passages[0].before else None
         targets = torch.tensor([passage.target for passage in passages], device=device)
-        return PassageBatch(tuple(passages), torch.tensor(padded, device=device), mask, before, targets)
+        return PassageBatch(
+            tuple(passages), torch.tensor(padded, device=device), mask, before, targets, layout_of(passages, device)
+        )
+
+
+def layout_of(passages: Sequence[Passage], device: torch.device | str = "cpu") -> Layout | None:
+    """The layout of passages that are run together; None if they have none.
+
+    >>> layout_of([Passage.of_pieces(0, [7, 8])]) is None
+    True
+    """
+    L = max(len(passage.pieces) for passage in passages)
+    segments, at = None, None
+    if any(passage.segments for passage in passages):
+        rows = [passage.segments + (0,) * (L - len(passage.segments)) for passage in passages]
+        segments = torch.tensor(rows, device=device)
+    if passages[0].at:
+        at = torch.tensor([passage.at for passage in passages], device=device)
+    return None if segments is None and at is None else Layout(segments, at)
 
 
 def within(limit: int) -> Callable[[int], int]:

@@ -98,13 +98,15 @@ def visible_places(subject: Subject) -> Visible:
     """
     known = subject.visible
 
-    def probed(like: Tensor) -> list[Tensor]:
+    def probed(batch: PassageBatch) -> list[Tensor]:
+        like = subject.network.embed(batch.pieces)
         L = like.shape[1]
         if L not in known:
             draw = torch.randn(1, *like.shape[1:], generator=torch.Generator().manual_seed(L), dtype=torch.float64)
             inputs = torch.cat([scale * draw for scale in PROBES]).to(like)
             with torch.no_grad():
-                attention = subject.network.run(inputs).attention
+                rows = torch.zeros(len(inputs), dtype=torch.long, device=like.device)
+                attention = subject.placed(batch.take(rows)).run(inputs).attention
             known[L] = [(alpha > 0).any(0).any(0) for alpha in attention]
         return known[L]
 
@@ -112,7 +114,7 @@ def visible_places(subject: Subject) -> Visible:
         places = batch.mask[:, None, None].expand_as(alpha)
         if batch.before is not None or alpha.shape[2] == 1:
             return places
-        return places & (probed(subject.network.embed(batch.pieces))[layer] | (alpha != 0).any(1, keepdim=True))
+        return places & (probed(batch)[layer] | (alpha != 0).any(1, keepdim=True))
 
     return visible
 

@@ -72,17 +72,19 @@ def check_folder(folder: Path) -> Tensors:
     Traceback (most recent call last):
     heedful.errors.DataError: ...: there is no model.safetensors...
     """
-    for entry in entries_of(folder, MAX_FILES):
-        _check_file(folder, Path(entry.path))
+    check_files(folder)
     if (folder / "adapter_config.json").exists():
-        raise DataError(
-            f"{folder}: it holds an adapter (adapter_config.json), which names another model; merge both, and call "
-            "model.save_pretrained(folder)"
-        )
+        raise DataError(f"{folder}: it holds an adapter (adapter_config.json) where a whole model is needed")
     config = check_config(folder / CONFIG)
     tensors = _tensors(folder)
     check_sizes(folder / CONFIG, config, tensors)
     return tensors
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a folder with pipes, devices, or links out of it."""
+    for entry in entries_of(folder, MAX_FILES):
+        _check_file(folder, Path(entry.path))
 
 
 def check_index(path: Path) -> list[str]:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from heedful.attribution.interface import Passage
 from heedful.attribution.network import Before, Change, Embedded, LSTMLayer, ModelParts, Network, Output, Query, States
+from heedful.data.rows import Text, single_text
 from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project
@@ -218,9 +219,9 @@ class WordReader:
         """The number of the `pad` or `mask` word; None if there is none."""
         return self.special.get(name)
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
         """The passage of a text."""
-        words = self.split(text)
+        words = self.split(single_text(number, text))
         kept = words[: self.longest]
         before = (self.first,) if self.first else ()
         after = (self.last,) if self.last else ()

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-Query = Literal["first", "last", "mean", "weighted", "only"]
+Query = Literal["first", "last", "mean", "weighted", "at", "only"]
 Pieces = Int[Tensor, "B L"]
 Embedded = Float[Tensor, "B L E"]
 Before = Int[Tensor, "B T"] | None  # the output pieces so far
@@ -38,7 +38,8 @@ class Network(Protocol):
     """A model that returns its attention and hidden states.
 
     query: which of the Q positions of `Output.attention` explain the prediction: the first (a classification token),
-    the last (a decoder), the mean of all, a weighted mean (see `WeighingNetwork`), or the only one there is (Q = 1).
+    the last (a decoder), the mean of all, a weighted mean (see `WeighingNetwork`), those that the input's `Layout`
+    names (the word that is labelled, the ends of an answer), or the only one there is (Q = 1).
     """
 
     @property
@@ -128,6 +129,29 @@ class WeighingNetwork(Network, Protocol):
 
     def reading(self, embedded: Embedded, mask: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
         """The share of each position; they sum to 1."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a model is told of the positions of its input, besides their embeddings.
+
+    segments: which of two texts each piece belongs to (`token_type_ids`). at: the positions where the output is read.
+    """
+
+    segments: Int[Tensor, "B L"] | None = None
+    at: Int[Tensor, "B P"] | None = None
+
+    def rows(self, index: Int[Tensor, " R"]) -> "Layout":
+        """The layout of the rows at these indices."""
+        return Layout(*(None if part is None else part[index] for part in (self.segments, self.at)))
+
+
+@runtime_checkable
+class PlacedNetwork(Network, Protocol):
+    """A network whose inputs may have a layout."""
+
+    def with_layout(self, layout: Layout) -> "Network":
+        """The same network, for inputs of this layout."""
 
 
 @dataclass(frozen=True)

@@ -101,11 +101,6 @@ def attention_of(model: Any, returned: tuple[Tensor | None, ...] | None, length:
     return tuple(given)
 
 
-def at_least_single(logits: Tensor) -> Tensor:
-    """Logits in single precision or better."""
-    return logits if logits.dtype == torch.float64 else logits.float()
-
-
 def check_embeddings(model: Any, predicted: Tensor, expected: Tensor) -> None:
     """Refuse a model whose prediction from embeddings differs from that of the text."""
     tolerance = min(0.02, 100 * torch.finfo(model.dtype).eps)
@@ -127,6 +122,8 @@ def restored_afterwards(model: nn.Module) -> Iterator[None]:
     restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
     try:
         with evaluation_mode([model]), _single_precision(model):
+            for part in model.modules():  # compiled in place, attention could not be seen
+                part.__dict__["_compiled_call_impl"] = None
             for config in _configs(model):
                 config._attn_implementation = "eager"
                 if getattr(config, "use_cache", False):

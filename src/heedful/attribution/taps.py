@@ -74,10 +74,14 @@ class Tap(TorchFunctionMode):
 
 @dataclass(frozen=True)
 class Taps:
-    """Where a model computes its attention: the layer of each softmax that is attention, and the count of all."""
+    """Where a model computes its attention: the layer of each softmax that is attention, and the count of all.
+
+    sinks: softmaxes with one more weight, the last, which belongs to no position: a sink that is a parameter.
+    """
 
     layer: Mapping[int, int]
     count: int
+    sinks: frozenset[int] = frozenset()
 
     def run(self, forward: Callable[[], Any], change: Change, first_layer: int = 0) -> Any:
         """`forward()` with every layer's attention replaced by `change(layer, α)`.
@@ -88,7 +92,11 @@ class Taps:
 
         def changed(k: int, alpha: Tensor) -> Tensor:
             layer = self.layer.get(k + skipped)
-            return alpha if layer is None else change(layer, alpha)
+            if layer is None:
+                return alpha
+            if k + skipped not in self.sinks:
+                return change(layer, alpha)
+            return torch.cat([change(layer, alpha[..., :-1]), alpha[..., -1:]], dim=-1)
 
         with Tap(changed) as tap:
             result = forward()
@@ -113,13 +121,18 @@ def find_taps(attention: Callable[[], Attention]) -> Taps | None:
     """
     returned, seen = _recorded(attention, "attention")
     layer: dict[int, int] = {}
+    sinks: set[int] = set()
     for k, alpha in enumerate(seen):  # layers come in order; each is the first softmax with its values
-        if len(layer) < len(returned) and _rounded_same(alpha, returned[len(layer)]):
+        if len(layer) == len(returned):
+            break
+        has_sink = alpha.shape[-1] == returned[len(layer)].shape[-1] + 1
+        if _rounded_same(alpha[..., :-1] if has_sink else alpha, returned[len(layer)]):
+            sinks |= {k} if has_sink else set()
             layer[k] = len(layer)
     if len(layer) < len(returned):
         return None
-    taps = Taps(layer, len(seen))
-    uniform = [torch.full_like(seen[k], 1 / seen[k].shape[-1]) for k in layer]
+    taps = Taps(layer, len(seen), frozenset(sinks))
+    uniform = [seen[k].new_full(returned[number].shape, 1 / returned[number].shape[-1]) for k, number in layer.items()]
     put = taps.run(attention, lambda k, alpha: uniform[k])
     return taps if all(map(_rounded_same, uniform, put)) else None
 

@@ -17,11 +17,13 @@ from heedful.attribution.interface import Passage, Subject
 from heedful.attribution.modules import OpenNetwork, WordReader, classifier_network, translator_network
 from heedful.attribution.network import Query
 from heedful.audits.human_labels import Rationales, marked_words
-from heedful.data.catalog import CATALOG, data_directory
+from heedful.config import MODEL_TASKS, ModelTask
+from heedful.data.catalog import CATALOG, data_directory, is_named
 from heedful.data.corpora.eraser import MOVIES, is_eraser, read_marked
 from heedful.data.corpus import PLAIN, Corpus, TokenRules
-from heedful.data.loading import open_data
-from heedful.data.parallel import Alignment, ParallelCorpus, ParallelSplit
+from heedful.data.loading import existing_file, open_data, task_of
+from heedful.data.parallel import Alignment, ParallelCorpus
+from heedful.data.rows import Rows, Text, read_rows, single_text
 from heedful.data.subwords import EncodedPairs, Tokeniser
 from heedful.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, tokenise
 from heedful.errors import ConfigError, DataError, RunError
@@ -31,9 +33,10 @@ from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.token_table import load_model, load_weights
 
 SplitName = Literal["train", "validation", "test"]
-Data = Corpus | ParallelCorpus | Path
+Data = Corpus | ParallelCorpus | Path | Rows
 Names = Mapping[str, str]
 Pick = Callable[[Sequence[Any]], list[Any]]
+TRUTH = {"false": "0", "true": "1"}
 _NUMBERED = re.compile(r"LABEL_\d+")
 
 
@@ -49,12 +52,13 @@ class AuditRequest:
 
 @dataclass(frozen=True)
 class AuditTexts:
-    """Texts by number, the name of each text's label, and for some texts the words that people marked."""
+    """Texts by number, the name of each text's label if known, and for some texts the words that people marked."""
 
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    names: tuple[str, ...]
+    texts: tuple[Text, ...]
+    labels: tuple[Any, ...]
+    names: tuple[str, ...] = ()
     marks: Mapping[int, Any] = field(default_factory=dict)
+    words: tuple[tuple[str, ...], ...] = ()
 
 
 @contextmanager
@@ -65,6 +69,8 @@ def open_request(
     tokenizer: Any = None,
     split: SplitName | None = None,
     labels: Names | None = None,
+    output: str | None = None,
+    max_new_tokens: int | None = None,
     query: Query | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -76,12 +82,16 @@ def open_request(
 
     split: which texts; by default the test set, or all of a file without splits. Such a file is split as a study would
     split it if a split is named, or if the model is of a study of that file. labels: the model's name for each label of
-    the data, where they differ. sample: how many texts to read. trust_remote_code: run code that comes with a model.
-    columns: `text`, `label`, `target`, `task` … as for `open_data`.
+    the data, where they differ. output: of several labels or values that a model predicts together, the one to explain.
+    max_new_tokens: how many pieces a language model writes for each prompt. sample: how many texts to read.
+    trust_remote_code: run code that comes with a model. columns: `text`, `label`, `target` … as for `open_data`, `text`
+    also two columns for pairs of texts; `task`, one of `config.MODEL_TASKS`, by default that of the model's
+    architecture.
     """
     pick = _sampler(sample, seed)
     own_file = _is_run(model) and isinstance(data, str | Path) and RunDirectory(model).config().data == str(data)
-    corpus = None if data is None else _opened(data, columns, all_as_test=split is None and not own_file)
+    own_task = None if _is_run(model) or isinstance(model, Subject) else _task(model, columns.pop("task", None))
+    corpus = None if data is None else _opened(data, columns, split, own_task, own_file=own_file)
     if _is_run(model):
         yield _of_run(model, corpus, split, labels, pick)
     elif corpus is None:
@@ -89,16 +99,60 @@ def open_request(
     elif isinstance(model, Subject):
         yield _classified(model, _texts(corpus, split), labels, pick)
     else:
-        from heedful.attribution.huggingface import open_classifier
-        from heedful.attribution.huggingface_translator import open_translator
+        from heedful.attribution.task_passages import open_task
 
-        options: dict[str, Any] = {"device": device, "trust_remote_code": trust_remote_code}
-        if isinstance(corpus, ParallelCorpus):
-            with open_translator(model, tokenizer, **options) as (translator, reader):
-                yield _translated(translator, reader, _part(corpus, split), pick)
-        else:
-            with open_classifier(model, tokenizer, query=query, **options) as (classifier, reader):
-                yield _classified(Subject(classifier, reader), _texts(corpus, split), labels, pick)
+        with open_task(
+            model,
+            tokenizer,
+            task=own_task,
+            output=output,
+            max_new_tokens=max_new_tokens,
+            query=query,
+            device=device,
+            trust_remote_code=trust_remote_code,
+        ) as opened:
+            yield _of_task(opened, corpus, split, labels, pick)
+
+
+def _task(model: Any, named: ModelTask | None) -> ModelTask:
+    """The task that was named, or that of the model's architecture."""
+    from heedful.attribution.tasks import task_of_model
+    from heedful.attribution.wrappers import unwrapped
+
+    if named is not None:
+        if named not in MODEL_TASKS:
+            raise ConfigError(f"task {named!r} is not one of {', '.join(MODEL_TASKS)}")
+        return named
+    return task_of_model(model if isinstance(model, str | Path) else unwrapped(model, None)[0])
+
+
+def _of_task(opened: Any, corpus: Data, split: SplitName | None, labels: Names | None, pick: Pick) -> AuditRequest:
+    """The passages of an opened Hugging Face model."""
+    from heedful.attribution.task_passages import with_values
+
+    subject = Subject(opened.network, opened.reader)
+    links = None
+    if isinstance(corpus, ParallelCorpus):
+        if opened.task != "translation":
+            raise DataError(f"{corpus.name} holds sentence pairs, for translation; {opened.task} takes other data")
+        part = _part(corpus, split)
+        texts = AuditTexts(part.sources, part.targets)
+        links = None if part.alignments is None else dict(enumerate(part.alignments))
+    else:
+        texts = _texts(corpus, split)
+    if opened.task == "classification":
+        return _classified(subject, texts, labels, pick)
+    if opened.task in ("token-classification", "multi-label") and labels is not None:
+        raise ConfigError(f"--labels maps the labels of classification; {opened.task} takes the model's own names")
+    chosen = pick(range(len(texts.texts)))
+    words = texts.words or ((),) * len(texts.texts)
+    passages = [p for i in chosen for p in opened.passages(i, texts.texts[i], texts.labels[i], words[i])]
+    if not passages:
+        raise DataError("the model gives no word of these texts another label than O; there is nothing to explain")
+    if opened.task == "regression":
+        network, passages = with_values(opened.network, passages)
+        subject = Subject(network, opened.reader)
+    return AuditRequest(subject, passages, links=None if links is None else {i: links[i] for i in chosen})
 
 
 def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Names | None, pick: Pick) -> AuditRequest:
@@ -121,20 +175,37 @@ def _is_run(model: Any) -> bool:
     return isinstance(model, str | Path) and valid_path(Path(model) / "config.toml", DataError).is_file()
 
 
-def _opened(data: Any, columns: Mapping[str, Any], *, all_as_test: bool) -> Data:
-    """A corpus; or the folder of one with marked words. all_as_test: for a corpus without splits."""
-    if data == "eraser-movies":
+def _opened(
+    data: Any, columns: Mapping[str, Any], split: SplitName | None, task: ModelTask | None, *, own_file: bool
+) -> Data:
+    """A corpus; the folder of one with marked words; or rows, of data that need not be split."""
+    if isinstance(data, str) and data == "eraser-movies":
         open_data(data)  # its checksums
         return data_directory() / "eraser_movies"
     if isinstance(data, str | Path) and is_eraser(Path(data)):
         return Path(data)
-    target, given = columns.get("target"), {k: v for k, v in columns.items() if k != "target" and v is not None}
-    return open_data(data, target, all_as_test=all_as_test, **given)
+    given = {name: value for name, value in columns.items() if value is not None}
+    has_splits = isinstance(getattr(data, "column_names", None), Mapping)
+    is_corpus = isinstance(data, Corpus | ParallelCorpus) or (isinstance(data, str) and is_named(data))
+    is_rows = not is_corpus and not own_file and (split is None or has_splits) and set(given) <= {"text", "label"}
+    if is_rows and task_of(data) == "classification":
+        source = existing_file(data) if isinstance(data, str | Path) else data
+        asked = task or "classification"
+        return read_rows(source, task=asked, text=given.get("text"), label=given.get("label"), split=split)
+    if task not in (None, "classification", "translation"):
+        named = ", ".join(f"--{name}" for name in ("split", *given) if name != "split" or split is not None)
+        raise ConfigError(f"{task} takes a table of its own, which a named corpus or {named or '--split'} is not for")
+    target = given.pop("target", None)
+    if task == "translation" and not is_corpus:
+        given["task"] = "translation"
+    return open_data(data, target, all_as_test=split is None and not own_file, **given)
 
 
 def _texts(corpus: Data, split: SplitName | None) -> AuditTexts:
     if isinstance(corpus, ParallelCorpus):
         raise DataError(f"{corpus.name} holds sentence pairs; a classifier is audited on texts with labels")
+    if isinstance(corpus, Rows):
+        return AuditTexts(corpus.texts, corpus.labels, corpus.names, words=corpus.words)
     if isinstance(corpus, Path):
         marked = read_marked(corpus, {None: "test", "validation": "val"}.get(split) or str(split))
         names = MOVIES if set(marked.labels) <= set(MOVIES) else tuple(sorted(set(marked.labels)))
@@ -155,22 +226,14 @@ def _classified(subject: Subject, data: AuditTexts, labels: Names | None, pick: 
     named, reader = match_labels(subject.labels, data.names, labels), subject.reader
     if reader is None:
         raise ConfigError("the subject has no reader, which an audit needs to read texts: Subject(network, reader)")
-    passages = [reader.read(i, data.texts[i], named[data.labels[i]]) for i in pick(range(len(data.texts)))]
+    right = [None if label is None else named[label] for label in data.labels]
+    passages = [reader.read(i, data.texts[i], right[i]) for i in pick(range(len(data.texts)))]
     marks = {
-        passage.text: marked_words(passage, data.texts[passage.text].split(), data.marks[passage.text])
+        passage.text: marked_words(passage, str(data.texts[passage.text]).split(), data.marks[passage.text])
         for passage in passages
         if passage.text in data.marks
     }
     return AuditRequest(subject, passages, marks or None)
-
-
-def _translated(network: Any, reader: Any, split: ParallelSplit, pick: Pick) -> AuditRequest:
-    from heedful.attribution.huggingface_translator import output_passages
-
-    chosen = pick(range(len(split)))
-    passages = [p for i in chosen for p in output_passages(network, reader, i, split.sources[i], split.targets[i])]
-    links = None if split.alignments is None else {i: split.alignments[i] for i in chosen}
-    return AuditRequest(Subject(network, reader), passages, links=links)
 
 
 def _sampler(sample: int | None, seed: int) -> Pick:
@@ -186,6 +249,8 @@ def match_labels(ours: Sequence[str], theirs: Sequence[str], given: Mapping[str,
 
     >>> match_labels(("NEGATIVE", "POSITIVE"), ("negative", "positive"))
     {'negative': 'NEGATIVE', 'positive': 'POSITIVE'}
+    >>> match_labels(("NEGATIVE", "POSITIVE"), ("0", "1"))
+    {'0': 'NEGATIVE', '1': 'POSITIVE'}
     >>> match_labels(("LABEL_0", "LABEL_1"), ("bad", "good"))
     {'bad': 'LABEL_0', 'good': 'LABEL_1'}
     """
@@ -197,6 +262,9 @@ def match_labels(ours: Sequence[str], theirs: Sequence[str], given: Mapping[str,
     matches = {name: [own for own in ours if _same_name(name, own)] for name in theirs}
     if all(len(names) == 1 for names in matches.values()):
         return {name: names[0] for name, names in matches.items()}
+    numbers = [TRUTH.get(name.casefold(), name) for name in theirs]
+    if all(number.isdecimal() and int(number) < len(ours) for number in numbers):
+        return {name: ours[int(number)] for name, number in zip(theirs, numbers, strict=True)}
     if len(ours) == len(theirs) and all(_NUMBERED.fullmatch(name) for name in ours):
         return dict(zip(theirs, ours, strict=True))
     raise ConfigError(
@@ -292,9 +360,9 @@ class PieceReader:
     tokeniser: Tokeniser
     labels: tuple[str, ...] = ()
 
-    def read(self, number: int, text: str, label: str | None = None) -> Passage:
+    def read(self, number: int, text: Text, label: str | None = None) -> Passage:
         """A source sentence between its start and end symbols."""
-        pieces, words = self.tokeniser.encode(text)
+        pieces, words = self.tokeniser.encode(single_text(number, text))
         return self.passage(number, [BOS, *pieces, EOS], [-1, *words, -1])
 
     def passage(self, number: int, pieces: list[int], words: list[int]) -> Passage:

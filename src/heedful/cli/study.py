@@ -27,7 +27,7 @@ from heedful.cli.options import (
     print_result,
     share,
 )
-from heedful.config import ARCHITECTURES, MAPS, MEASURES, AuditSettings
+from heedful.config import ARCHITECTURES, MAPS, MEASURES, MODEL_TASKS, AuditSettings
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
@@ -122,9 +122,17 @@ class AuditOptions(TypedDict, total=False):
     """Options of `heedful audit` for the API."""
 
     target: Target
-    task: Task
-    text: Text
-    label: Label
+    task: Annotated[
+        str, choice(MODEL_TASKS, metavar="TASK", help=f"{', '.join(MODEL_TASKS)}; by default the model's own.")
+    ]
+    text: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the text; two, as A,B, for pairs of texts.")]
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of the label, or of the output to explain; optional.")
+    ]
+    output: Annotated[
+        str, typer.Option(metavar="LABEL", help="Of several labels or values predicted together, the one to explain.")
+    ]
+    max_new_tokens: Annotated[int, number(1, help="Tokens that a causal language model writes for each prompt; 8.")]
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,

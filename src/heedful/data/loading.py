@@ -1,15 +1,15 @@
-"""Open data of any kind as a corpus with three splits: a name, one or two files, or a `datasets.Dataset`."""
+"""Open data of any kind as a corpus with three splits: a name, one or two files, or data in memory."""
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.config import TaskName
 from heedful.data.catalog import is_named, nearest, open_corpus, task_of_name
-from heedful.data.corpus import EMPTY, SPLITS, Corpus, S, Split, eighty_ten_ten, sizes_of, splits_by_name
+from heedful.data.corpus import EMPTY, SPLITS, Corpus, S, Split, eighty_ten_ten, sizes_of
 from heedful.data.files.columns import (
     Examples,
     class_indices,
@@ -19,7 +19,7 @@ from heedful.data.files.columns import (
     text_and_label_columns,
 )
 from heedful.data.files.tables import SUFFIXES, Choose, Table, format_of, read_table
-from heedful.data.files.text_files import MAX_ROWS
+from heedful.data.in_memory import tables_in_memory
 from heedful.data.parallel import NO_PAIRS, Pairs, ParallelCorpus, pairs_of_files, pairs_of_table
 from heedful.errors import DataError
 from heedful.storage.atomic_files import valid_path
@@ -43,7 +43,10 @@ def open_data(
     all_as_test: bool = False,
     seed: int = 0,
 ) -> Corpus | ParallelCorpus:
-    """The corpus of that name, in that file or pair of files, or in that `datasets.Dataset`.
+    """The corpus of that name, in that file or pair of files, or in memory.
+
+    In memory: a pandas or polars frame, `(texts, labels)`, a list of `(text, label)` or of dictionaries, a dictionary
+    of columns, or a `datasets.Dataset`.
 
     `open_data("sst")`, `open_data("multi30k:en-de")`, `open_data("reviews.csv")`, `open_data("train.de", "train.en")`,
     `open_data("pairs.tsv", task="translation")`. A single file holds texts unless `task` says otherwise.
@@ -100,7 +103,7 @@ def open_data(
             return examples(table, text, label)
 
         def read_text_file(first: FilePath, _: FilePath | None) -> Examples:
-            return read_texts(read_table(_existing(first), choose_texts))
+            return read_texts(read_table(existing_file(first), choose_texts))
 
         texts, source = _parts(data, None, held_out, read_text_file, read_texts, choose_texts, label)
         name = Path(os.path.expanduser(data)).name if isinstance(data, str | Path) else "dataset"
@@ -120,7 +123,8 @@ def task_of(data: Any, target: FilePath | None = None) -> TaskName:
         return "translation"
     if isinstance(data, str) and is_named(data):
         return task_of_name(data)
-    columns = getattr(data, "column_names", ())
+    is_lazy = type(data).__name__ == "LazyFrame"  # its names are known only once it is collected
+    columns = () if is_lazy else getattr(data, "column_names", getattr(data, "columns", ()))
     names = next(iter(columns.values()), ()) if isinstance(columns, dict) else columns
     return "translation" if "translation" in names else "classification"
 
@@ -146,17 +150,17 @@ def _parts(
     if isinstance(data, str | Path):
         parts = {"train": read_files(data, target)}
         source = str(Path(os.path.expanduser(data))) if target is None else f"{data}, {target}"
-    elif hasattr(data, "column_names"):
-        parts, source = _read_dataset(data, read_rows, choose, label), type(data).__name__
     else:
-        raise DataError(f"data come from files, a datasets.Dataset or a name, not from a {type(data).__name__}")
+        parts = _without_secret_labels(tables_in_memory(data, choose), read_rows, label)
+        source = type(data).__name__
     for split, files in held_out.items():
         if files is not None:
             parts[split] = read_files(*files) if isinstance(files, tuple) else read_files(files, None)
     return parts, source
 
 
-def _existing(data: FilePath) -> Path:
+def existing_file(data: FilePath) -> Path:
+    """The path of a file; where there is none, an error that names what it may be meant for."""
     path = Path(os.path.expanduser(data))
     if valid_path(path, DataError).is_file():
         return path
@@ -168,7 +172,7 @@ def _existing(data: FilePath) -> Path:
 
 
 def _table_of_pairs(data: FilePath) -> Path:
-    path = _existing(data)
+    path = existing_file(data)
     if format_of(path) is None:
         raise DataError(
             f"{path}: one text file is half a corpus; give the file of the other side too, "
@@ -177,13 +181,12 @@ def _table_of_pairs(data: FilePath) -> Path:
     return path
 
 
-def _read_dataset(data: Any, read: Callable[[Table], Part], choose: Choose, label: str | None) -> dict[str, Part]:
-    """The splits of a `datasets.Dataset` or `DatasetDict`, known by what both have: nothing here imports `datasets`."""
-    if not isinstance(data.column_names, dict):
-        return {"train": read(_dataset_table(data, "dataset", choose))}
+def _without_secret_labels(
+    tables: dict[str, Table], read: Callable[[Table], Part], label: str | None
+) -> dict[str, Part]:
+    """The splits of a dataset; one whose labels are all -1 is left out, and a decision says so."""
     parts: dict[str, Part] = {}
-    for split, name in splits_by_name(data).items():
-        table = _dataset_table(data[name], f"dataset[{name!r}]", choose)
+    for split, table in tables.items():
         labels = next((table.columns[c] for c in ([label] if label else ["label", "labels"]) if c in table.columns), [])
         if split != "train" and labels and all(value == -1 for value in labels):
             decision = f"{table.name}: every label is -1, that is secret, so there is no {split} set"
@@ -191,32 +194,6 @@ def _read_dataset(data: Any, read: Callable[[Table], Part], choose: Choose, labe
         else:
             parts[split] = read(table)
     return parts
-
-
-def _dataset_table(data: Any, name: str, choose: Choose) -> Table:
-    """The columns of a dataset that are asked for; no value of another is read."""
-    if not hasattr(data, "num_rows"):
-        raise DataError(f"{name} is a {type(data).__name__}, which has no length; load it without streaming")
-    if data.num_rows == 0:
-        raise DataError(f"{name} has no rows")
-    classes = {column: tuple(getattr(data.features[column], "names", None) or ()) for column in data.column_names}
-    if data.num_rows > MAX_ROWS:
-        raise DataError(f"{name} has {data.num_rows:,} rows, more than {MAX_ROWS:,}; select some of them first")
-    header = _dataset_header(data, name, classes)
-    columns = {column: _class_names(data[column][:], classes[column]) for column in choose(header)}
-    return Table(name, columns, list(range(data.num_rows)), "row", (), classes)
-
-
-def _dataset_header(data: Any, name: str, classes: Mapping[str, tuple[str, ...]]) -> Table:
-    """The names of the columns, without a row; `translation` has its first value, which names its languages."""
-    columns: dict[str, list[Any]] = {column: [] for column in data.column_names}
-    if "translation" in columns:
-        columns["translation"] = data[:1]["translation"]
-    return Table(name, columns, [0], "row", (), classes)
-
-
-def _class_names(values: list[Any], names: tuple[str, ...]) -> list[Any]:
-    return [names[value] if isinstance(value, int) and 0 <= value < len(names) else value for value in values]
 
 
 def _corpus(name: str, parts: dict[str, Examples], source: str, seed: int | None) -> Corpus:

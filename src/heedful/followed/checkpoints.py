@@ -109,7 +109,7 @@ def follow_checkpoints(
     recorder: Recorder | None = None
     for number, checkpoint in enumerate(checkpoints):
         on_progress({"model": "checkpoints", "step": number, "steps": len(checkpoints)})
-        model, own = load("classifier", checkpoint.place(), tokenizer, device, trust_remote_code=trust_remote_code)
+        model, own = load("classification", checkpoint.place(), tokenizer, device, trust_remote_code=trust_remote_code)
         if recorder is None:
             right = None if labels is None else _named(model, labels, names)
             recorder = Recorder(out, texts, own, labels=right, every=1, name=name, **settings)

@@ -12,8 +12,8 @@ state depends on all words, so the word itself is read alone, between the specia
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import index
@@ -26,11 +26,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.attribution.attention_maps import query_rows, shares
-from heedful.attribution.huggingface import open_classifier
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Reader, Subject, numbers, target_probability
 from heedful.attribution.network import Network
+from heedful.attribution.task_passages import OpenedTask, open_task, with_values
+from heedful.attribution.wrappers import unwrapped
 from heedful.audits.audit import fingerprint
+from heedful.config import ModelTask
 from heedful.data.ragged import Ragged
+from heedful.data.rows import Text
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
 from heedful.studies.run_directory import sample_indices
@@ -53,9 +56,12 @@ class Recorder:
         recorder.close(model, step + 1)
 
     folder: new, or that of the same training before it was interrupted; `heedful report` makes a page of it at any
-    time. texts: the fixed texts to record; of more than `max_texts`, that many are sampled under a fixed seed. labels:
-    their right labels, by name or number, or None. tokenizer: that of a Hugging Face classifier; for any other model,
-    `opening` makes a `Network` and a `Reader` for one recording. every, steps: which of the steps that `record` is
+    time. texts: the fixed texts to record, or pairs of texts; of more than `max_texts`, that many are sampled under a
+    fixed seed. labels: their right labels, by name or number, or None; for a tagger a list of them for each text, and
+    for a model that writes, fills masks or answers questions the output to follow, which is needed. tokenizer: that of
+    a Hugging Face model; for any other model, `opening` makes a `Network` and a `Reader` for one recording. task: by
+    default that of the model's architecture; output: of several labels or values predicted together, the one to
+    follow. every, steps: which of the steps that `record` is
     called at to record besides step 0; all of them by default. name: the title of the page, by default the folder's
     name. At most `max_tokens` tokens are run at once; a longer text is run alone.
     """
@@ -63,11 +69,13 @@ class Recorder:
     def __init__(
         self,
         folder: Path | str,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         tokenizer: Any = None,
         *,
         opening: Opening | None = None,
         labels: Iterable[Any] | None = None,
+        task: ModelTask | None = None,
+        output: str | None = None,
         every: int | None = None,
         steps: Iterable[int] | None = None,
         max_texts: int = MAX_TEXTS,
@@ -78,7 +86,8 @@ class Recorder:
         self.every, self.steps = _chosen_steps(every, steps)
         if (tokenizer is None) == (opening is None):
             raise ConfigError("give a tokenizer, or an `opening` of the model; one of the two")
-        self._opening = opening or (lambda model: open_classifier(model, tokenizer))
+        self._opening = opening
+        self._options: dict[str, Any] = {"tokenizer": tokenizer, "task": task, "output": output}
         self._max_tokens = max_tokens
         self._name = self.run.root.resolve().name if name is None else name
         self._texts, self._labels = _checked(texts, labels)
@@ -86,6 +95,7 @@ class Recorder:
             raise ConfigError(f"max_texts is {max_texts}; it must be 1 or more")
         self._chosen = sample_indices(len(self._texts), max_texts).tolist()
         self._probes: tuple[Probe, ...] = ()
+        self._outputs: dict[int, int] | None = None
         self._last: int | None = None
 
     def is_due(self, step: int) -> bool:
@@ -125,24 +135,68 @@ class Recorder:
         if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
             warnings.warn(f"step {step} is not recorded: the model has parameters that are not finite", stacklevel=3)
             return
-        with self._opening(model) as (network, reader):
+        with self._opened(model) as opened:
             if not self._probes:
-                self._probes = self._read_texts(reader, type(model).__name__)
-            subject = Subject(network, reader, max_tokens=self._max_tokens)
-            snapshot, special = take_snapshot(subject, self._probes, labelled=self._labels is not None)
-            checksum = fingerprint(network) if source else ""
+                self._probes = self._read_texts(opened, type(unwrapped(model, None)[0]).__name__)
+            network = opened.network
+            if opened.task == "regression":
+                network, _ = with_values(network, [probe.passage for probe in self._probes])
+            subject = Subject(network, opened.reader, max_tokens=self._max_tokens)
+            labelled = all(probe.passage.target >= 0 for probe in self._probes)
+            snapshot, special = take_snapshot(subject, self._probes, labelled=labelled, outputs=self._outputs)
+            checksum = fingerprint(opened.network) if source else ""
         self.run.keep(step, snapshot, special, source, checksum)
 
-    def _read_texts(self, reader: Reader, model: str) -> "tuple[Probe, ...]":
-        names, labels = reader.labels, self._labels
-        if len(names) < 2:
-            raise DataError(f"{model} has {len(names)} labels; following a training needs at least two")
-        right = () if labels is None else tuple(_number(labels[i], names, i) for i in self._chosen)
-        targets = right or [UNKNOWN] * len(self._chosen)
-        read = [replace(reader.read(i, self._texts[i]), target=t) for i, t in zip(self._chosen, targets, strict=True)]
+    @contextmanager
+    def _opened(self, model: Any) -> Iterator[OpenedTask]:
+        if self._opening is None:
+            with open_task(model, **self._options) as opened:
+                yield opened
+            return
+        with self._opening(model) as (network, reader):
+
+            def of_text(number: int, text: Text, *_: Any) -> list[Passage]:
+                return [reader.read(number, text)]
+
+            yield OpenedTask("classification", network, reader, of_text)
+
+    def _read_texts(self, opened: OpenedTask, model: str) -> "tuple[Probe, ...]":
+        names, labels, task = opened.reader.labels, self._labels, opened.task
+        read: list[Passage] = []
+        if task in ("classification", "multi-label"):
+            if len(names) < 2:
+                raise DataError(f"{model} has {len(names)} labels; following a training needs at least two")
+            given = None if labels is None else [_number(labels[i], names, i) for i in self._chosen]
+            for k, i in enumerate(self._chosen):
+                (passage,) = opened.passages(i, self._texts[i])
+                read.append(replace(passage, label=None, target=UNKNOWN if given is None else given[k]))
+        elif task == "token-classification":
+            for i in self._chosen:
+                words = str(self._texts[i]).split()
+                tags = None if labels is None else [names[_number(tag, names, i)] for tag in labels[i]]
+                for passage in opened.passages(i, self._texts[i], tags, words):
+                    known = passage.label is not None
+                    read.append(replace(passage, target=names.index(passage.label) if known else UNKNOWN))
+        elif task == "regression":
+            names = ("lower", "higher")
+            read = [passage for i in self._chosen for passage in opened.passages(i, self._texts[i])]
+        else:
+            if labels is None:
+                raise DataError(f"{task}: name the outputs to follow with labels=…, one for each text")
+            read = [p for i in self._chosen for p in opened.passages(i, self._texts[i], labels[i])]
+            if task == "question-answering":
+                names = ("another answer", "the answer")
+            else:
+                self._outputs = {target: k for k, target in enumerate(dict.fromkeys(p.target for p in read))}
+                shown = {p.target: p.output for p in reversed(read)}
+                names = (*(shown[target] for target in self._outputs), "another")
+        if not read:
+            raise DataError(f"{model} gives no word of these texts a label to follow")
+        numbers_ = self._outputs or {}
+        right = tuple(numbers_.get(p.target, p.target) for p in read) if all(p.target >= 0 for p in read) else ()
         probes = tuple(map(Probe.of, read))
-        words = tuple(tuple(compress(passage.words, passage.explained())) for passage in read)
-        self.run.claim(ProbeTexts(self._name, model, names, words, right, self._decisions(read)))
+        words_ = tuple(tuple(compress(passage.words, passage.explained())) for passage in read)
+        self.run.claim(ProbeTexts(self._name, model, names, words_, right, self._decisions(read)))
         return probes
 
     def _decisions(self, passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -154,14 +208,22 @@ class Recorder:
         return tuple(decisions)
 
 
-def take_snapshot(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool) -> tuple[Snapshot, float]:
-    """α, β and Δ of every text, and the mean share of attention on special tokens. The model is left as found."""
+def take_snapshot(
+    subject: Subject, probes: "Sequence[Probe]", *, labelled: bool, outputs: Mapping[int, int] | None = None
+) -> tuple[Snapshot, float]:
+    """α, β and Δ of every text, and the mean share of attention on special tokens. The model is left as found.
+
+    outputs: where they are pieces rather than labels, the number of each that is followed; any other is the last.
+    """
     passages = subject.with_targets([probe.passage for probe in probes])
     attention, delta, odds = zip(*subject.map(passages, lambda b: _observed(subject, b), gradients=True), strict=True)
-    alone = _alone(subject, probes)
     words = [passage.explained() for passage in passages]
     targets = [passage.target for passage in passages]
-    beta = [[alone[word][target] for word in probe.alone] for probe, target in zip(probes, targets, strict=True)]
+    beta = _alone(subject, probes, targets)
+
+    def numbered(output: int) -> int:
+        return output if outputs is None else outputs.get(output, len(outputs))
+
     snapshot = Snapshot(
         {
             "alpha": shares(passages, attention),
@@ -170,8 +232,8 @@ def take_snapshot(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool
         },
         example=np.arange(len(probes), dtype=np.int32),
         output=np.zeros(len(probes), dtype=np.int32),
-        label=np.array(targets if labelled else [UNKNOWN] * len(probes), dtype=np.int32),
-        prediction=np.argmax(odds, axis=1).astype(np.int32),
+        label=np.array([numbered(t) if labelled else UNKNOWN for t in targets], dtype=np.int32),
+        prediction=np.array([numbered(int(np.argmax(row))) for row in odds], dtype=np.int32),
         log_odds=np.array([row[target] for row, target in zip(odds, targets, strict=True)], dtype=np.float32),
     )
     return snapshot, float(np.mean([row[~own].sum() for row, own in zip(attention, words, strict=True)]))
@@ -179,24 +241,24 @@ def take_snapshot(subject: Subject, probes: "Sequence[Probe]", *, labelled: bool
 
 @dataclass(frozen=True)
 class Probe:
-    """A text, and the input for each of its words alone."""
+    """A text, and the same text with each of its words alone."""
 
     passage: Passage
-    alone: tuple[tuple[int, ...], ...]
+    alone: tuple[Passage, ...]
 
     @classmethod
     def of(cls, passage: Passage) -> "Probe":
         """The probe of a passage; its target is a label, or -1 for the predicted one.
 
         >>> passage = Passage(0, ("<s>", "good", "film"), (True, False, False), (1, 7, 8, 9), (0, 1, 2, 2))
-        >>> Probe.of(passage).alone
-        ((1, 7), (1, 8, 9))
+        >>> [alone.pieces for alone in Probe.of(passage).alone]
+        [(1, 7), (1, 8, 9)]
         """
         own = np.flatnonzero(passage.explained())
         if len(own) == 0:
             raise DataError(f"text {passage.text} has no word besides special tokens; leave it out")
-        positions, special = np.arange(len(passage.words)), np.array(passage.special, dtype=bool)
-        return cls(passage, tuple(passage.pieces_of(special | (positions == word)) for word in own))
+        positions = np.arange(len(passage.words))
+        return cls(passage, tuple(passage.without(positions == word) for word in own))
 
 
 def _observed(subject: Subject, batch: PassageBatch) -> list[tuple[Numbers, Numbers, Numbers]]:
@@ -211,11 +273,27 @@ def _observed(subject: Subject, batch: PassageBatch) -> list[tuple[Numbers, Numb
     return list(zip(batch.words_of(alpha), batch.words_of(delta), _log_odds(output.probabilities), strict=True))
 
 
-def _alone(subject: Subject, probes: Sequence[Probe]) -> dict[tuple[int, ...], Numbers]:
-    """The log-odds of every label for each word of the texts, read alone; equal words are run once."""
-    words = dict.fromkeys(pieces for probe in probes for pieces in probe.alone)
-    passages = [Passage.of_pieces(i, pieces) for i, pieces in enumerate(words)]
-    return dict(zip(words, subject.map(passages, lambda b: _log_odds(subject.run(b).probabilities)), strict=True))
+def _alone(subject: Subject, probes: Sequence[Probe], targets: Sequence[int]) -> list[list[float]]:
+    """The log-odds of each text's target for each of its words, read alone; equal words are run once."""
+
+    def key(passage: Passage) -> tuple[Any, ...]:
+        return passage.pieces, passage.segments, passage.at
+
+    needed: dict[tuple[Any, ...], dict[int, float]] = {}
+    inputs: dict[tuple[Any, ...], Passage] = {}
+    for probe, target in zip(probes, targets, strict=True):
+        for passage in probe.alone:
+            needed.setdefault(key(passage), {})[target] = 0.0
+            inputs.setdefault(key(passage), passage)
+
+    def odds(batch: PassageBatch) -> list[None]:
+        for passage, row in zip(batch.passages, _log_odds(subject.run(batch).probabilities), strict=True):
+            own = needed[key(passage)]
+            own.update({target: float(row[target]) for target in own})
+        return [None] * len(batch.passages)
+
+    subject.map(list(inputs.values()), odds)
+    return [[needed[key(p)][t] for p in probe.alone] for probe, t in zip(probes, targets, strict=True)]
 
 
 def _log_odds(probabilities: Float[Tensor, "B K"]) -> Float[Numbers, "B K"]:
@@ -224,17 +302,22 @@ def _log_odds(probabilities: Float[Tensor, "B K"]) -> Float[Numbers, "B K"]:
     return numbers(p.clamp_min(_LEAST).log() - (p.sum(-1, keepdim=True) - p).clamp_min(_LEAST).log())
 
 
-def _checked(texts: Iterable[str], labels: Iterable[Any] | None) -> tuple[list[str], list[Any] | None]:
+def _checked(texts: Iterable[Text], labels: Iterable[Any] | None) -> tuple[list[Text], list[Any] | None]:
     if isinstance(texts, str):
         raise DataError("texts is a single text; give a list of them")
     all_texts, all_labels = list(texts), None if labels is None else list(labels)
     if not all_texts:
         raise DataError("there are no texts; following a training needs at least one")
-    if (odd := next((i for i, text in enumerate(all_texts) if not isinstance(text, str)), None)) is not None:
-        raise DataError(f"text {odd} is of type {type(all_texts[odd]).__name__}; texts are strings")
+    if (odd := next((i for i, text in enumerate(all_texts) if not _is_text(text)), None)) is not None:
+        raise DataError(f"text {odd} is of type {type(all_texts[odd]).__name__}; texts are strings, or pairs of them")
     if all_labels is not None and len(all_labels) != len(all_texts):
         raise DataError(f"{len(all_texts)} texts, but {len(all_labels)} labels; give one for each, or none")
     return all_texts, all_labels
+
+
+def _is_text(text: Any) -> bool:
+    is_pair = isinstance(text, tuple | list) and len(text) == 2 and all(isinstance(part, str) for part in text)
+    return isinstance(text, str) or is_pair
 
 
 def _number(label: Any, names: Sequence[str], text: int) -> int:
@@ -266,7 +349,7 @@ except ImportError as missing:
 
 
 class TraceCallback(TrainerCallback):
-    """Records attention, word knowledge and saliency while a `Trainer` trains a classifier; training is not changed.
+    """Records attention, word knowledge and saliency while a `Trainer` trains a model; training is not changed.
 
         callback = TraceCallback("runs/mine", texts, tokenizer, labels=labels, every=50)
         Trainer(model, args, train_dataset=…, callbacks=[callback]).train()
@@ -274,7 +357,7 @@ class TraceCallback(TrainerCallback):
     folder, texts, tokenizer: as for `Recorder`, as are the settings `labels`, `max_texts`, `max_tokens` and `name`.
     every, steps: which steps to record besides the first and the last; give one of the two. `heedful report runs/mine`
     makes the page, also while the training is still running. A training that resumes from a checkpoint continues in the
-    same folder.
+    same folder. Whatever cannot be recorded ends the recording with one warning, never the training.
 
     >>> callback = TraceCallback("runs/mine", ["a good film", "a bad one"], "some/model", labels=[1, 0], steps=(10,))
     >>> callback.recorder.is_due(10), callback.recorder.is_due(11)
@@ -294,20 +377,30 @@ class TraceCallback(TrainerCallback):
         if every is None and steps is None:
             raise ConfigError("no steps to record; give every=… or steps=(…)")
         self.recorder = Recorder(folder, texts, tokenizer, every=every, steps=steps, **settings)
+        self.stopped = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
         """Record the model before its first update, or before the first update after a checkpoint."""
-        if state.is_world_process_zero:  # of several processes that train one model, only the first records
-            self.recorder.record(model, state.global_step)
+        self._try(self.recorder.record, model, state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
         """Record this step if it is due, or if it is the last."""
-        if state.is_world_process_zero:
-            record = self.recorder.close if state.global_step >= state.max_steps else self.recorder.record
-            record(model, state.global_step)
+        self._try(self.recorder.close if state.global_step >= state.max_steps else self.recorder.record, model, state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **rest: Any) -> None:
         """Record the last step of a training that was stopped early."""
-        loaded_earlier_step = args.load_best_model_at_end and state.best_model_checkpoint is not None
-        if state.is_world_process_zero and not loaded_earlier_step:
-            self.recorder.close(model, state.global_step)
+        if not (args.load_best_model_at_end and state.best_model_checkpoint is not None):
+            self._try(self.recorder.close, model, state)
+
+    def _try(self, record: Callable[[Any, int], Any], model: Any, state: Any) -> None:
+        """Record; an error ends the recording, never the training."""
+        if self.stopped or not state.is_world_process_zero:  # of several processes, only the first records
+            return
+        try:
+            record(model, state.global_step)
+        except Exception as error:  # whatever it is, the training goes on
+            self.stopped = True
+            warnings.warn(
+                f"TraceCallback stopped recording at step {state.global_step}; the training goes on: {error}",
+                stacklevel=2,
+            )

@@ -57,6 +57,7 @@ _QUERIES = {
     "last": "from the last place, where the prediction is read",
     "mean": "from all places, averaged",
     "weighted": "from the places that the head reads, each with its share",
+    "at": "from the places where the output is read: the word that is labelled, the mask, or the ends of the answer",
     "only": "from the one place that it has",
     "": "as it was given",
 }

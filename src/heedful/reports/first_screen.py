@@ -1,16 +1,18 @@
 """The first screen of a study's page: kicker, headline, trust line and three cards, all from this study's numbers."""
 
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Literal
 
 from heedful.audits.result import AuditResult
 from heedful.config import StudyConfig
-from heedful.errors import RunError
+from heedful.errors import HeedfulError, RunError
 from heedful.html import between, concept, reasons, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.reports.html import percent, written
 from heedful.storage.manifest import run_kind, verified_result
+from heedful.storage.run_files import listed
 from heedful.studies.result import MIN_SEEDS, AgreementResult, Answer, Question, Size, StudyResult
 
 Tone = Literal["good", "middling", "bad", "open"]
@@ -161,12 +163,16 @@ def trust(root: Path) -> Trust:
     An audit of `runs/demo` is looked for in folders beside it whose names begin with `audit-demo`, the last first.
     """
     place = root.resolve()
-    for folder in sorted(place.parent.glob(f"audit-{place.name.split('.')[0]}*"), reverse=True):
+    try:
+        beside = listed(place.parent, f"audit-{escape(place.name.split('.')[0])}*")
+    except RunError:  # too many to look through
+        beside = []
+    for folder in reversed(beside):
         try:
             if run_kind(folder) != "audit":
                 continue
             audit = AuditResult.load(verified_result(folder))
-        except RunError:  # unfinished or damaged: as good as none
+        except HeedfulError:  # unfinished or damaged: as good as none
             continue
         if Path(audit.model).name == place.name:
             words, tone = _TRUST[audit.verdict.grade]

@@ -224,8 +224,9 @@ def _closed(gate: Gate, translating: bool) -> tuple[Status, str, str] | None:
             f"and {gate.bleu_gain.value:+.1f} [{gate.bleu_gain.low:.1f}, {gate.bleu_gain.high:.1f}] "
             "above BLEU against other sentences' references"
         )
-    sentence = f"The model has learned nothing here: {reached}. {_advice(gate, translating)}"
-    return "learned nothing", sentence, "the model has learned nothing here"
+    writes = translating and gate.gain.low > 0  # it guesses words of the language, but does not translate
+    reason = "the model has not learned to translate" if writes else "the model has learned nothing here"
+    return "learned nothing", f"{reason.capitalize()}: {reached}. {_advice(gate, translating)}", reason
 
 
 def _advice(gate: Gate, translating: bool) -> str:

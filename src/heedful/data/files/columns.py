@@ -68,7 +68,7 @@ def texts_and_labels(table: Table, text: str, label: str) -> tuple[list[str], li
     >>> texts_and_labels(Table("a.csv", {"review": ["good"], "stars": ["1.0"]}, [2]), "review", "stars")
     (['good'], ['1.0'])
     """
-    texts = [_text(value, table, i, text) for i, value in enumerate(table.columns[text])]
+    texts = [checked_text(value, table, i, text) for i, value in enumerate(table.columns[text])]
     return texts, [_label(value, table, i, label) for i, value in enumerate(table.columns[label])]
 
 
@@ -165,8 +165,8 @@ def text_and_label_columns(
     _check_columns(table.name, names, (text, label), ("the text", "the label"))
     if text is not None and label is not None:
         return text, label, ()
-    text_column = text or _first_of(TEXT_NAMES, names, without=label)
-    label_column = label or _first_of(LABEL_NAMES, names, without=text_column)
+    text_column = text or first_of(TEXT_NAMES, names, without=label)
+    label_column = label or first_of(LABEL_NAMES, names, without=text_column)
     if len(names) == 2 and (text_column is None) != (label_column is None):
         text_column = text_column or next(name for name in names if name != label_column)
         label_column = label_column or next(name for name in names if name != text_column)
@@ -193,8 +193,8 @@ def source_and_target_columns(place: str, names: list[str], source: str | None, 
             names = names[::-1]
         first = source or next(name for name in names if name != target)
         return first, next(name for name in names if name != first)
-    first = source or _first_of(SOURCE_NAMES, names, without=target) or ""
-    second = target or _first_of(TARGET_NAMES, names, without=first) or ""
+    first = source or first_of(SOURCE_NAMES, names, without=target) or ""
+    second = target or first_of(TARGET_NAMES, names, without=first) or ""
     if not first or not second:
         columns = listed(names) or "none"
         raise DataError(
@@ -227,15 +227,32 @@ def _check_columns(
     place: str, names: Sequence[str], wanted: tuple[str | None, str | None], roles: tuple[str, str]
 ) -> None:
     for name, option in zip(wanted, ("--text", "--label"), strict=True):
-        if name is not None and name not in names:
-            near = difflib.get_close_matches(name, names, 1, cutoff=0.4)
-            hint = f"did you mean {shown(near[0])}?" if near else f"name one of them with {option}"
-            raise DataError(f"{place}: there is no column {shown(name)}; the columns are {listed(names)}; {hint}")
+        if name is not None:
+            missing_column(place, names, name, option)
     if wanted[0] is not None and wanted[0] == wanted[1]:
         raise DataError(f"{place}: column {shown(wanted[0])} cannot be both {roles[0]} and {roles[1]}")
 
 
-def _first_of(candidates: Iterable[str], names: Sequence[str], *, without: str | None) -> str | None:
+def missing_column(place: str, names: Sequence[str], name: str, option: str) -> None:
+    """Refuse a column that is not there.
+
+    >>> missing_column("a.csv", ["review", "stars"], "text", "--text")
+    Traceback (most recent call last):
+    heedful.errors.DataError: a.csv: there is no column 'text'; the columns are 'review', 'stars'; name one of them \
+with --text
+    """
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1, cutoff=0.4)
+        hint = f"did you mean {shown(near[0])}?" if near else f"name one of them with {option}"
+        raise DataError(f"{place}: there is no column {shown(name)}; the columns are {listed(names)}; {hint}")
+
+
+def first_of(candidates: Iterable[str], names: Sequence[str], *, without: str | None) -> str | None:
+    """The first of the candidates that is a column, ignoring case.
+
+    >>> first_of(("text", "review"), ["Review", "stars"], without=None)
+    'Review'
+    """
     lowered = {name.lower(): name for name in reversed(names) if name != without}
     return next((lowered[candidate] for candidate in candidates if candidate in lowered), None)
 
@@ -252,7 +269,8 @@ def _languages(table: Table) -> dict[str, list[Any]]:
     return {name: [value.get(name, MISSING) for value in values] for name in names}
 
 
-def _text(value: Any, table: Table, i: int, column: str) -> str:
+def checked_text(value: Any, table: Table, i: int, column: str) -> str:
+    """The text of row i; an error where there is none, or something else."""
     if value is None or value is MISSING:
         raise DataError(f"{table.where(i)}: there is no text; column {shown(column)} is {_absent(value)} here")
     if not isinstance(value, str):

@@ -86,7 +86,7 @@ function showHead(map) {
     const ramp = element("span", { class: "ramp", "aria-hidden": "true" }, ...Array.from({ length: page.steps + 1 }, (_, i) => element("i", { class: `a${i}` })));
     large.push(
       element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, strongest)),
-      element("div", { class: "key" }, element("span", {}, "darker = more attention: 0 % ", ramp, ` ${percent(strongest)}`)),
+      element("div", { class: "key" }, element("span", {}, element("span", { class: "day", text: "darker" }), element("span", { class: "night", text: "brighter" }), " = more attention: 0 % ", ramp, ` ${percent(strongest)}`)),
     );
   }
   byId("head").replaceChildren(
@@ -206,13 +206,13 @@ function offerExamples() {
       const strongest = Math.max(...item.map, ...item.other, page.even / item.other.length);
       const names = [...item.words.children].map((word) => word.textContent);
       const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, strongest));
-      item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" }), ` · darkest = ${percent(strongest)}`), other);
+      item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" }), ` · full colour = ${percent(strongest)}`), other);
     }
     if (!item.importances[name]) return;
     const words = shadedWords(item.words, item.importances[name]);
     words.setAttribute("aria-label", `Words shaded by ${name}`);
     words.classList.add("beside");
-    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · agreement with attention (τ) ${decimal(item.tau[name], 2)} · darkest = ${percent(Math.max(...item.importances[name].map(Math.abs), page.even / item.map.length))}`);
+    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · agreement with attention (τ) ${decimal(item.tau[name], 2)} · full colour = ${percent(Math.max(...item.importances[name].map(Math.abs), page.even / item.map.length))}`);
     item.words.after(by, words);
   };
 
