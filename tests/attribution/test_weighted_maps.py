@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from heedful.attribution.attention_maps import layer_name
-from heedful.attribution.huggingface import open_classifier
+from heedful.attribution.huggingface import open_model
 from heedful.attribution.interface import Subject
 from heedful.attribution.value_vectors import value_vectors
 from heedful.attribution.weighted_maps import gradient_map, norm_map, value_zeroing_map
@@ -22,7 +22,7 @@ def read(subject, reader):
 @pytest.mark.parametrize("layer", [0, 1])
 def test_value_vectors_of_bert_are_those_of_its_matrices(layer):
     made = tiny.bert()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
 
         def compare(batch):
@@ -39,7 +39,7 @@ def test_value_vectors_of_bert_are_those_of_its_matrices(layer):
 @pytest.mark.parametrize("make", [tiny.bert, tiny.gpt2, tiny.deberta, tiny.llama, tiny.modernbert], ids=str)
 def test_batched_equals_one_by_one(make):
     made = make()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         passages = read(subject, reader)
         for function in MAPS:
@@ -55,7 +55,7 @@ def test_a_layer_whose_output_is_multiplied_by_nothing_has_no_contributions():
     made = tiny.bert()
     with torch.no_grad():
         made.model.bert.encoder.layer[1].attention.output.dense.weight.zero_()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         passages = read(subject, reader)
         for function in MAPS:
@@ -74,7 +74,7 @@ def test_only_the_key_has_a_value_and_a_gradient_where_the_decoy_has_the_attenti
 
 def test_gradients_of_all_layers_are_the_sum_and_norms_the_mean():
     made = tiny.bert()
-    with open_classifier(made.model, made.tokenizer) as (network, reader):
+    with open_model(made.model, made.tokenizer) as (network, reader):
         subject = Subject(network, reader)
         passages = read(subject, reader)
         for function, share in ((gradient_map, 1.0), (norm_map, 0.5)):
