@@ -347,7 +347,7 @@ def _hidden_states(contrasts: Sequence[Contrast]) -> str:
 
 def _rationales(scores: Scores, share: int) -> Iterator[str]:
     """How well each order of words finds those that people marked."""
-    quantities = ("token f1", "auprc")
+    quantities = ("token f1", "iou f1", "auprc")
     names = [scores.headline, *scores.importances, "random order"]
     found: dict[str, list[Estimate | None]] = {n: [scores.score(q, n) for q in quantities] for n in names}
     rows = tuple(

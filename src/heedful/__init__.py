@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from heedful.api import audit as audit
     from heedful.api import check as check
     from heedful.api import claims as claims
+    from heedful.api import follow as follow
     from heedful.api import load as load
     from heedful.api import preflight as preflight
     from heedful.api import query as query
@@ -63,6 +64,7 @@ _HOMES = {
     "audit_arrays": "heedful.audits.arrays",
     "check": "heedful.api",
     "claims": "heedful.api",
+    "follow": "heedful.api",
     "load": "heedful.api",
     "preflight": "heedful.api",
     "query": "heedful.api",

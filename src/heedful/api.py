@@ -3,11 +3,11 @@
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from heedful.config import (
     READING,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from heedful.audits.requirements import AuditCheck
     from heedful.audits.result import AuditResult
     from heedful.execution.pool import OnEvent
+    from heedful.followed.result import FollowedTraining
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
     from heedful.preflights.preflight import Preflight
@@ -170,6 +171,7 @@ def audit(
     data: Any = None,
     *,
     out: Path | str | None = None,
+    explanations: Any = None,
     device: str = "auto",
     progress: bool = True,
     command: str = "",
@@ -179,11 +181,12 @@ def audit(
 
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
     as for `study`, without labels too, as a list of texts; or a folder in the ERASER format; a study is audited on its
-    own validation texts by default. out:
-    the audit's folder; an interrupted audit continues there. settings: any of `AuditSettings`, such as `sample=200`;
-    `only` and `skip`, names of measures (see `config.MEASURES`);
-    and how model and data are read: `tokenizer`, `task`, `split`, `labels`, `output`, `max_new_tokens`, `query`,
-    `trust_remote_code` (see `audits.request.open_request`), `text`, `label` and `target` as for `study`.
+    own validation texts by default. out: the audit's folder; an interrupted audit continues there. explanations:
+    computed elsewhere, and ranked beside the model's own maps: by name, the scores of every text, or a function of
+    texts (see `audits.given`); or a file of JSON lines. settings: any of `AuditSettings`, such as `sample=200` or
+    `maps="raw,norm"`; `only` and `skip`, names of measures (see `config.MEASURES`); and how model and data are read:
+    `tokenizer`, `task`, `split`, `labels`, `output`, `max_new_tokens`, `query`, `trust_remote_code` (see
+    `audits.request.open_request`), `text`, `label` and `target` as for `study`.
 
     >>> audit("distilbert-base-uncased-finetuned-sst-2-english", "reviews.csv", sample=200)    # doctest: +SKIP
     >>> audit("runs/demo").verdict.sentence                                                  # doctest: +SKIP
@@ -205,6 +208,7 @@ def audit(
             settings=chosen,
             rationales=request.rationales,
             links=request.links,
+            explanations=explanations,
             model=model_name,
             data=data_name,
             command=command,
@@ -237,12 +241,69 @@ def _audit_settings(device: str, settings: dict[str, Any]) -> tuple[AuditSetting
     only, skip = (_names(settings.pop(name, None)) for name in ("only", "skip"))
     if only or skip:
         settings["measures"] = chosen_measures(only, skip)
+    if isinstance(settings.get("maps"), str):
+        settings["maps"] = tuple(name.strip() for name in settings["maps"].split(","))
     chosen = with_overrides(AuditSettings(), where="audit", **_take(settings, measuring))
     return chosen, {"sample": chosen.sample, "seed": chosen.seed, "device": str(choose_device(device)), **settings}
 
 
 def _names(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
+
+
+def follow(
+    checkpoints: Sequence[Path | str] | Path | str,
+    data: Any,
+    *,
+    revisions: Sequence[str] | str = (),
+    steps: Sequence[int] = (),
+    out: Path | str | None = None,
+    split: Literal["train", "validation", "test"] | None = None,
+    labels: Mapping[str, str] | None = None,
+    tokenizer: Any = None,
+    max_texts: int = 200,
+    device: str = "auto",
+    trust_remote_code: bool = False,
+    progress: bool = True,
+    **columns: Any,
+) -> "FollowedTraining":
+    """Record the course of attention over saved checkpoints of a classifier; write the result and its page.
+
+    checkpoints: folders, or one model of the Hub with `revisions`. data: texts, with or without labels. steps: of each
+    checkpoint, by default the number in its name. out: the run's folder. split, labels, tokenizer, trust_remote_code
+    and columns: as for `audit`. max_texts: of more, so many are drawn. Checkpoints with the same weights are named in
+    the result (`same_weights`).
+
+    >>> follow(["out/checkpoint-100", "out/checkpoint-200"], "reviews.csv").curve("A(alpha,beta)")    # doctest: +SKIP
+    """
+    from heedful.execution.progress import show_progress
+    from heedful.followed.checkpoints import checkpoints_of, follow_checkpoints
+    from heedful.models.training import choose_device
+    from heedful.reports.pages import write_page
+
+    places = [checkpoints] if isinstance(checkpoints, str | Path) else list(checkpoints)
+    chosen = checkpoints_of(places, _names(revisions), steps)
+    corpus = open_data(data, all_as_test=split is None, **{k: v for k, v in columns.items() if v is not None})
+    if not isinstance(corpus, Corpus):
+        raise ConfigError("checkpoints of classifiers are followed on texts; these are sentence pairs")
+    part = getattr(corpus, split) if split else corpus.test if len(corpus.test) else corpus.validation
+    folder = Path(out) if out is not None else RUNS / f"follow-{run_name(display_name(places[0]))}"
+    with show_progress(enabled=progress) as on_progress:
+        on_progress({"stage": f"following {len(chosen)} checkpoints on {display_name(data)}"})
+        result = follow_checkpoints(
+            chosen,
+            part.texts,
+            out=folder,
+            labels=[corpus.labels[i] for i in part.labels],
+            names=labels,
+            tokenizer=tokenizer,
+            device=str(choose_device(device)),
+            trust_remote_code=trust_remote_code,
+            max_texts=max_texts,
+            on_progress=on_progress,
+        )
+    write_page([folder])
+    return result
 
 
 def check(audit: "AuditResult | Path | str", require: str | Sequence[str]) -> "AuditCheck":

@@ -297,6 +297,14 @@ MEASURES = {
     "erasure": "what is lost without the words that a map points to",
     "changes": "predictions under permuted and uniform attention",
     "adversary": "the search for another attention that gives the same prediction",
+    "maps": "other maps than raw attention, and given explanations, ranked by the same questions",
+}
+MAPS = {
+    "raw": "the weights themselves",
+    "norm": "norms of what attention takes over from each word",
+    "grad": "weights times the gradient of the prediction by them",
+    "rollout": "weights followed through all layers",
+    "value-zeroing": "how far a layer's output turns without the values of a word",
 }
 
 
@@ -334,7 +342,8 @@ class AuditSettings:
     on the path of integrated gradients, 0 for none. adversary_steps: steps of the search for a different attention with
     the same prediction, 0 for none. random_orders: random word orders that the chance baseline averages over.
     random_models: re-initialised models that attention is compared with. chunk: passages measured and saved together.
-    resamples: of the bootstrap. examples: passages kept for display. measures: what is measured (see `MEASURES`).
+    resamples: of the bootstrap. examples: passages kept for display. measures: what is measured (see `MEASURES`). maps:
+    which maps are ranked beside the one shown (see `MAPS`); all but value zeroing, which takes a run for each word.
     baseline: where the path of integrated gradients starts: embeddings of 0, or those of the padding or mask piece in
     the place of every word. erase: words are deleted, or replaced by the mask piece. spans: at most so many spans of
     words are left out of a text, in place of single words; None for single words.
@@ -361,6 +370,7 @@ class AuditSettings:
     resamples: int = RESAMPLES
     examples: int = 50
     measures: tuple[str, ...] = tuple(MEASURES)
+    maps: tuple[str, ...] = ("raw", "norm", "grad", "rollout")
     baseline: Literal["zero", "pad", "mask"] = "zero"
     erase: Literal["delete", "mask"] = "delete"
     spans: int | None = None
@@ -378,6 +388,8 @@ class AuditSettings:
         _require(bool(self.measures), "measures", self.measures, f"some of {', '.join(MEASURES)}")
         for name in self.measures:
             _require(name in MEASURES, "measures", name, f"among {', '.join(MEASURES)}")
+        for name in self.maps:
+            _require(name in MAPS, "maps", name, f"among {', '.join(MAPS)}")
         for name in ("seed", "integrated_steps", "adversary_steps", "examples", "random_models"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _require(self.random_models != 1, "random_models", self.random_models, "0, or 2 or more: one has no interval")

@@ -168,7 +168,7 @@ def test_a_stack_of_layers_has_every_map(tmp_path):
     result = run_audit(stacked(), passages(6), out=tmp_path, settings=replace(QUICK, adversary_steps=2))
     maps = {score.of for score in result.scores if score.quantity == "entropy"}
     heads = {f"layer {layer} head {head}" for layer in (1, 2) for head in (1, 2, 3)}
-    assert maps == heads | {"layer 1", "layer 2", "mean", "rollout"}
+    assert maps == heads | {"layer 1", "layer 2", "mean", "rollout", "layer 2 × norm", "layer 2 × gradient"}
     assert result.headline == "layer 2"
     assert result.score("tau", "layer 2 head 3", "hidden gradient").n > 0
     assert result.score("random tau", "layer 2", "leave one out").n > 0
@@ -278,11 +278,11 @@ def test_what_is_asked_of_a_layer_is_asked_of_a_head_that_is_shown(tmp_path):
     assert result.score("random tau", "layer 2 head 3", "leave one out").n > 0
     assert result.score("adversary", "layer 2 head 3").n == 6
     whole = run_audit(stacked(), passages(6), out=tmp_path, settings=replace(settings, headline="mean"))
-    assert "for the map of one layer or head" in whole.verdict.questions[4].because
+    assert "of one layer or head" in whole.verdict.questions[4].because
 
 
 def test_without_captum_one_sentence_says_what_was_left_out(tmp_path, monkeypatch):
-    some, settings, lines = passages(3), replace(QUICK, adversary_steps=0), []
+    some, settings, lines = passages(3), replace(QUICK, adversary_steps=0, maps=("raw",)), []
     assert run_audit(pooled(), some, out=tmp_path, settings=settings).left_out == ()
     monkeypatch.setitem(sys.modules, "captum.attr", None)
     result = run_audit(pooled(), some, out=tmp_path, settings=settings, on_progress=lines.append)

@@ -9,20 +9,20 @@ from tests.audits.constructed import passages, pooled
 
 
 def texts(count, seed=0):
-    """Texts of one passage each, the first to be kept as an example."""
-    return [[(passage, i == 0)] for i, passage in enumerate(passages(count, seed=seed))]
+    """Texts of one passage each."""
+    return [[passage] for passage in passages(count, seed=seed)]
 
 
 def part(chunk):
     weights = (Weights("gradient", (1 / 3, 2 / 3)),)
     examples = [
         AuditExample(p.text, ("a", "b"), "yes", None, 0.5, (0.25, 0.75), weights, (True, False))
-        for p, kept in chunk
-        if kept
+        for p in chunk
+        if p.text == 0
     ]
-    numbers = {"tau/layer 1/gradient": np.array([np.nan if kept else p.text / 3 for p, kept in chunk])}
-    important = {"gradient": [[p.text] for p, _ in chunk]}
-    return MeasuredPart(numbers, important, [f"yes {p.text}" for p, _ in chunk], ["yes"] * len(chunk), examples)
+    numbers = {"tau/layer 1/gradient": np.array([np.nan if p.text == 0 else p.text / 3 for p in chunk])}
+    important = {"gradient": [[p.text] for p in chunk]}
+    return MeasuredPart(numbers, important, [f"yes {p.text}" for p in chunk], ["yes"] * len(chunk), examples)
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
@@ -41,7 +41,7 @@ def test_after_the_first_text_there_is_something_to_go_on_from(tmp_path):
     asked, events = [], []
 
     def interrupted(chunk):
-        asked.append([p.text for p, _ in chunk])
+        asked.append([p.text for p in chunk])
         if len(asked) == 2:
             raise KeyboardInterrupt
         return part(chunk)

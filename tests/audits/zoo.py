@@ -36,6 +36,7 @@ Answers = tuple[str, str, str, str, str, str]
 Layers = tuple[Tensor, ...]  # α (B, H, Q, L) of each layer
 Score = Callable[[Tensor], Layers]
 Read = Callable[[Tensor, Layers], Tensor]
+Values = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Exhibit:
     answers: Answers
     grade: str
     headline: str | None = None
+    norm: str = "do not show"  # the grade of the map of norms, made of the same weights
     key_first: bool = False  # in every text the key is the first word
 
     def allows(self, grade: Grade | None) -> bool:
@@ -67,9 +69,19 @@ def embeddings(seed: int | None = None) -> nn.Embedding:
 
 
 def built(
-    score: Score, read: Read, *, layers: int = 1, heads: int = 1, query: Query = "only", seed: int | None = None
+    score: Score,
+    read: Read,
+    *,
+    layers: int = 1,
+    heads: int = 1,
+    query: Query = "only",
+    seed: int | None = None,
+    values: Values = lambda layer, e: e[:, None, :, VALUE : VALUE + 1],
 ) -> Subject:
-    """A network of two functions; a re-initialised one has random embeddings. read: the logit of `good`."""
+    """A network of two functions; a re-initialised one has random embeddings. read: the logit of `good`.
+
+    values: what is read of each place through attention, (B, H, L, 1); for most models its value.
+    """
     table = embeddings(seed)
 
     def run(embedded: Tensor, change: Callable[[int, Tensor], Tensor] | None) -> Output:
@@ -86,7 +98,10 @@ def built(
         heads=heads,
         query=query,
         can_change=True,
-        fresh=lambda other: built(score, read, layers=layers, heads=heads, query=query, seed=other).network,
+        fresh=lambda other: (
+            built(score, read, layers=layers, heads=heads, query=query, seed=other, values=values).network
+        ),
+        values=values,
     )
     return Subject(network, READER)
 
@@ -112,6 +127,11 @@ def passages(n: int = 60, *, seed: int = 0, key_first: bool = False) -> list[Pas
 def softmax(*scores: Tensor) -> Layers:
     """One head in each layer, one query."""
     return tuple(score.softmax(-1)[:, None, None] for score in scores)
+
+
+def nothing(layer: int, e: Tensor) -> Tensor:
+    """Attention is not read."""
+    return torch.zeros_like(e[:, None, :, :1])
 
 
 def pooled(values: Tensor, alpha: Tensor, head: int = 0) -> Tensor:
@@ -143,20 +163,24 @@ def saturated() -> Subject:
 
 def twins() -> Subject:
     """Every place holds the value of the key, as after an encoder that has spread it."""
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * pooled(bag(e)[:, None].expand(e.shape[:2]), a[0]))
+    return built(
+        lambda e: softmax(at_key(e)),
+        lambda e, a: 3 * pooled(bag(e)[:, None].expand(e.shape[:2]), a[0]),
+        values=lambda layer, e: bag(e)[:, None, None, None].expand(-1, 1, e.shape[1], 1),
+    )
 
 
 def no_output() -> Subject:
     """W_O = 0: nothing of what attention reads goes on, and the place that is read holds no word."""
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 0 * pooled(e[..., VALUE], a[0]) + 0.4)
+    return built(lambda e: softmax(at_key(e)), lambda e, a: 0 * pooled(e[..., VALUE], a[0]) + 0.4, values=nothing)
 
 
 def bag_of_words() -> Subject:
-    return built(lambda e: softmax(at_fillers(e)), lambda e, a: 3 * bag(e))
+    return built(lambda e: softmax(at_fillers(e)), lambda e, a: 3 * bag(e), values=nothing)
 
 
 def right_but_ignored() -> Subject:
-    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * bag(e))
+    return built(lambda e: softmax(at_key(e)), lambda e, a: 3 * bag(e), values=nothing)
 
 
 def worthless_decoy() -> Subject:
@@ -174,12 +198,21 @@ def harmful_decoy() -> Subject:
     def read(e: Tensor, a: Layers) -> Tensor:
         return bag(e) * (3 - 2 * pooled(e[..., DECOY], a[0]))
 
-    return built(lambda e: softmax(7 * e[..., DECOY] - 2 * e[..., KEY] + 0.3 * e[..., OWN]), read)
+    return built(
+        lambda e: softmax(7 * e[..., DECOY] - 2 * e[..., KEY] + 0.3 * e[..., OWN]),
+        read,
+        values=lambda layer, e: e[:, None, :, DECOY : DECOY + 1],
+    )
 
 
 def first_layer() -> Subject:
     """The first layer decides; the second has W_O = 0 and looks at fillers."""
-    return built(lambda e: softmax(at_key(e), at_fillers(e)), lambda e, a: 3 * pooled(e[..., VALUE], a[0]), layers=2)
+    return built(
+        lambda e: softmax(at_key(e), at_fillers(e)),
+        lambda e, a: 3 * pooled(e[..., VALUE], a[0]),
+        layers=2,
+        values=lambda layer, e: (layer == 0) * e[:, None, :, VALUE : VALUE + 1],
+    )
 
 
 def one_head() -> Subject:
@@ -188,7 +221,12 @@ def one_head() -> Subject:
     def score(e: Tensor) -> Layers:
         return (torch.stack([at_fillers(e), at_key(e), at_fillers(e)], 1).softmax(-1)[:, :, None],)
 
-    return built(score, lambda e, a: 3 * pooled(e[..., VALUE], a[0], head=1), heads=3)
+    return built(
+        score,
+        lambda e, a: 3 * pooled(e[..., VALUE], a[0], head=1),
+        heads=3,
+        values=lambda layer, e: torch.stack([0 * e[..., :1], e[..., VALUE : VALUE + 1], 0 * e[..., :1]], 1),
+    )
 
 
 def undoing() -> Subject:
@@ -229,21 +267,28 @@ def first_word() -> Subject:
         place = torch.arange(e.shape[1]) == 1
         return softmax((5.0 * place.double()).expand(e.shape[:2]))
 
-    return built(score, lambda e, a: 3 * bag(e))
+    return built(score, lambda e, a: 3 * bag(e), values=nothing)
 
 
 ANY = "yes|no|unclear"
 SHOW: Answers = ("yes", "yes", "yes|unclear", "yes", "no", "yes")
 IGNORED: Answers = ("no", "no", "no|unclear", "no", "yes", "no")
 EXHIBITS = (
-    Exhibit("attention decides", decides, SHOW, "show"),
+    Exhibit("attention decides", decides, SHOW, "show", norm="show"),
     Exhibit(
         "attention decides, softmax saturated",
         saturated,
         ("yes", "yes", "no|unclear", "yes", "no", "yes"),
         "show|show with a caveat",
+        norm="show|show with a caveat",
     ),
-    Exhibit("twin value on every filler", twins, ("no", "yes", "yes", "yes", "yes", "yes"), "show with a caveat"),
+    Exhibit(
+        "twin value on every filler",
+        twins,
+        ("no", "yes", "yes", "yes", "yes", "yes"),
+        "show with a caveat",
+        norm="show with a caveat",
+    ),
     Exhibit("W_O = 0", no_output, ("no", "unclear", "unclear", "no", "yes", "unclear"), "do not show"),
     Exhibit("bag of embeddings", bag_of_words, IGNORED, "do not show"),
     Exhibit(
@@ -253,26 +298,20 @@ EXHIBITS = (
         "show with a caveat",
     ),
     Exhibit(
-        "decoy with the value 0",
-        worthless_decoy,
-        ("yes", "no", ANY, ANY, "yes", "no"),
-        "do not show",
+        "decoy with the value 0", worthless_decoy, ("yes", "no", ANY, ANY, "yes", "no"), "do not show", norm="show"
     ),
     Exhibit(
         "decoy that weakens, key ignored", harmful_decoy, ("yes", "no", "no|unclear", "no", "no", "no"), "do not show"
     ),
     Exhibit("layer 1 decides, layer 2 shown", first_layer, IGNORED, "do not show"),
-    Exhibit("layer 1 decides and is shown", first_layer, (*SHOW[:5], "no"), "show", "layer 1"),
-    Exhibit("the head that decides", one_head, (*SHOW[:5], "no"), "show", "layer 1 head 2"),
+    Exhibit("layer 1 decides and is shown", first_layer, (*SHOW[:5], "no"), "show", "layer 1", norm="show"),
+    Exhibit("the head that decides", one_head, (*SHOW[:5], "no"), "show", "layer 1 head 2", norm="show"),
     Exhibit("a head that is not read", one_head, IGNORED, "do not show", "layer 1 head 1"),
     Exhibit(
-        "the mean of three heads, one read",
-        one_head,
-        ("yes", "no", ANY, ANY, ANY, "no"),
-        "do not show",
+        "the mean of three heads, one read", one_head, ("yes", "no", ANY, ANY, ANY, "no"), "do not show", norm="show"
     ),
-    Exhibit("two layers that undo each other", undoing, ("yes", "yes", "yes", "yes", "no", "yes"), "show"),
-    Exhibit("decoder that reads its last place", decoder, SHOW, "show"),
+    Exhibit("two layers that undo each other", undoing, ("yes", "yes", "yes", "yes", "no", "yes"), "show", norm="show"),
+    Exhibit("decoder that reads its last place", decoder, SHOW, "show", norm="show"),
     Exhibit("always the same label", constant, ("yes", ANY, ANY, ANY, "no", ANY), "do not show"),
     # By position alone other texts agree as well: a yes would not be earned by a map that knows no words, and a no
     # would be wrong about one that does.
@@ -281,6 +320,7 @@ EXHIBITS = (
         decides,
         ("yes", "yes|unclear", "yes|unclear", "yes", "no", "yes|unclear"),
         "show|show with a caveat",
+        norm="show|show with a caveat",
         key_first=True,
     ),
     Exhibit(
@@ -290,5 +330,11 @@ EXHIBITS = (
         "do not show",
         key_first=True,
     ),
-    Exhibit("flat attention", flat, ("no", "yes|unclear", ANY, "yes", "yes|no", "yes|unclear"), "show with a caveat"),
+    Exhibit(
+        "flat attention",
+        flat,
+        ("no", "yes|unclear", ANY, "yes", "yes|no", "yes|unclear"),
+        "show with a caveat",
+        norm="show with a caveat",
+    ),
 )

@@ -18,6 +18,7 @@ from heedful.data.ragged import Ragged, offsets_of
 from heedful.errors import DataError
 
 MEAN, ROLLOUT = "mean", "rollout"
+NORM, WEIGHTED_GRADIENT, ZEROED = " × norm", " × gradient", " value zeroing"  # after the name of the weights' map
 GRADIENT, PRODUCT = "gradient", "gradient × input"
 INTEGRATED, DELETION = "integrated gradients", "leave one out"
 HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
@@ -52,6 +53,17 @@ def is_hidden(name: str) -> bool:
     (True, False)
     """
     return name.startswith("hidden ")
+
+
+def weights_of(name: str) -> str:
+    """The map of the weights that a map is made of: itself, or that of a layer or head without what is weighted in.
+
+    >>> weights_of("layer 2 head 1 × norm"), weights_of("layer 2"), weights_of("rollout")
+    ('layer 2 head 1', 'layer 2', 'rollout')
+    """
+    for suffix in (NORM, WEIGHTED_GRADIENT, ZEROED):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def layer_of(name: str) -> int | None:
@@ -156,6 +168,34 @@ def attention_maps(
     if len(known) == len(passages):
         rows[ROLLOUT] = known
     return {name: shares(passages, row, include_special=include_special) for name, row in rows.items()}
+
+
+SINKS = ("first", "separator", "punctuation")
+
+
+def sink_shares(passages: Sequence[Passage], rows: Sequence[Numbers]) -> dict[str, tuple[Numbers, Numbers]]:
+    """The share of weight on places that often hold it without being read, and their share of all words, by kind.
+
+    first: the first word of the input, mostly a special one; separator: the other special words; punctuation: words
+    without a letter or digit. rows: of all words of each passage.
+
+    >>> passage = Passage(0, ("[CLS]", "good", "!", "[SEP]"), (True, False, False, True), (1, 7, 8, 2), (0, 1, 2, 3))
+    >>> weight, places = sink_shares([passage], [np.array([0.1, 0.1, 0.2, 0.6])])["separator"]
+    >>> float(weight[0]), float(places[0])
+    (0.6, 0.25)
+    """
+    result = {}
+    for kind in SINKS:
+        shares_of = []
+        for passage, row in zip(passages, rows, strict=True):
+            special = np.array(passage.special, dtype=bool)
+            first = np.arange(len(special)) == 0
+            marks = np.array([not any(c.isalnum() for c in word) for word in passage.words], dtype=bool)
+            chosen = {"first": first, "separator": special & ~first, "punctuation": marks & ~special & ~first}[kind]
+            total = float(row.sum())
+            shares_of.append((float(row[chosen].sum()) / total if total > 0 else np.nan, float(chosen.mean())))
+        result[kind] = (np.array([w for w, _ in shares_of]), np.array([p for _, p in shares_of]))
+    return result
 
 
 def shares(

@@ -218,7 +218,8 @@ class HuggingFaceModel(OpenedModel):
         hidden = returned.hidden_states or ()
         if len(hidden) < len(attention):
             raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
-        return Output(self._probabilities(returned), attention, tuple(hidden[: len(attention)]))
+        final = hidden[len(attention)] if len(hidden) > len(attention) else None
+        return Output(self._probabilities(returned), attention, tuple(hidden[: len(attention)]), final)
 
     def _filler(self, states: Tensor) -> Tensor:
         """Embeddings of the right shape; what is made of them is not used."""

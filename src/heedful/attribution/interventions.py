@@ -27,6 +27,7 @@ from heedful.attribution.interface import (
     check_finite,
     numbers,
 )
+from heedful.attribution.weighted_maps import norms_of
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
 from heedful.models.adversary import jensen_shannon, total_variation
@@ -231,10 +232,12 @@ def other_maps(
     tolerance: float = TOLERANCE,
     include_special: bool = False,
     seed: int = 0,
+    norm: bool = False,
 ) -> list[OtherMap]:
     """The most different map with the same prediction, by gradient ascent on the weights that the map shows.
 
-    layer: whose map it is, the last by default; head: for the map of a single head. Only those weights are changed. The
+    layer: whose map it is, the last by default; head: for the map of a single head. norm: the map is that of norms of
+    contributions, in place of weights (`weighted_maps.norm_map`). Only those weights are changed. The
     prediction counts as the same if its label is and if it moves by no more than `tolerance` in total variation.
     Deterministic under the seed, and the same in any batch.
     """
@@ -243,7 +246,7 @@ def other_maps(
     visible = visible_places(subject)
 
     def of_batch(batch: PassageBatch) -> list[OtherMap]:
-        map_of = _map_of_words(subject, batch, head, include_special)
+        map_of = _map_of_words(subject, batch, head, include_special, number if norm else None)
         return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
     # A step that begins at the layer costs the same for one text and for many, so the batches are full.
@@ -313,16 +316,25 @@ def _search(
     ]
 
 
-def _map_of_words(subject: Subject, batch: PassageBatch, head: int | None, include_special: bool) -> MapOf:
+def _map_of_words(
+    subject: Subject, batch: PassageBatch, head: int | None, include_special: bool, norms_at: int | None
+) -> MapOf:
+    """The map of words of a layer's attention. norms_at: the layer whose contributions are weighed, if they are."""
     belongs = np.zeros((*batch.pieces.shape, max(len(passage.words) for passage in batch.passages)))
     for b, passage in enumerate(batch.passages):
         word = np.array(passage.word)
         belongs[b, np.arange(len(word)), word] = passage.explained(include_special=include_special)[word]
     to_words, weights = torch.from_numpy(belongs).to(batch.pieces.device), subject.reading(batch)
+    norms = None if norms_at is None else norms_of(subject, batch, norms_at, head)
+
+    def of_pieces(alpha: Tensor) -> Tensor:
+        if norms is not None:
+            return norms(alpha)
+        heads = query_rows(alpha, subject.network.query, weights).double()
+        return heads.mean(1) if head is None else heads[:, head]
 
     def map_of(alpha: Tensor) -> Tensor:
-        heads = query_rows(alpha, subject.network.query, weights).double()
-        words = torch.einsum("bl,blw->bw", heads.mean(1) if head is None else heads[:, head], to_words)
+        words = torch.einsum("bl,blw->bw", of_pieces(alpha), to_words)
         return words / words.sum(-1, keepdim=True).clamp_min(torch.finfo(words.dtype).tiny)
 
     return map_of

@@ -24,7 +24,8 @@ class ModuleNetwork:
     """A classifier made of `modules`, by its functions `embed(pieces)` and `run(embedded, change)`.
 
     `run` returns an `Output`. Where `can_change` is true, it uses `change(layer, α)` in place of each layer's α, unless
-    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible.
+    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible. `values(layer,
+    embedded)` states what each head takes over from each position, (B, H, L, D); see `value_vectors`.
 
     >>> table, output = nn.Embedding(9, 4), nn.Linear(4, 2)
     >>> def run(embedded, change):
@@ -50,12 +51,13 @@ class ModuleNetwork:
         query: Query = "mean",
         can_change: bool = False,
         fresh: Callable[[int], "Network | None"] = lambda seed: None,
+        values: Callable[[int, Tensor], Tensor] | None = None,
     ) -> None:
         if layers < 1 or heads < 1:
             raise ConfigError(f"the network has {layers} layers of {heads} heads; it needs at least one of each")
         self.modules, self.query = tuple(modules), query
         self.layers, self.heads, self.can_change = layers, heads, can_change
-        self.embed, self._run, self.randomised = embed, run, fresh
+        self.embed, self._run, self.randomised, self.values = embed, run, fresh, values
 
     def run(self, embedded: Embedded, before: Before = None, change: Change | None = None) -> Output:
         """The result of the function `run`."""
@@ -134,6 +136,7 @@ def classifier_network(model: AttentionClassifier) -> OpenNetwork:
         project=lambda scores, mask: project(name, scores, mask, model.config.projection_parameter)[:, None, None],
         read=lambda states, alpha: probabilities(model.from_attention(alpha[:, 0, 0], states.hidden)),
         lstm=_lstm_layer(model.encoder, lambda hidden, last, before: States(hidden)),
+        values=lambda states: states.hidden[:, None],
     )
     return OpenNetwork(model, model.embedding, parts, fresh=fresh, cache=True)
 
@@ -164,6 +167,16 @@ def translator_network(model: PairModel) -> OpenNetwork:
     def read(states: States, alpha: Tensor) -> Tensor:
         return model.read(model.pool(alpha, states.hidden)[:, 0], states.aside[0][:, 0]).softmax(-1)
 
+    def values(states: States) -> Tensor:
+        (B, L), H = states.hidden.shape[:2], model.config.heads
+        nothing = states.hidden.new_zeros(B, H, L, L)
+        rows = []
+        for head in range(H):  # each place attends to itself alone
+            itself = nothing.clone()
+            itself[:, head] = torch.eye(L, dtype=itself.dtype, device=itself.device)
+            rows.append(model.pool(itself, states.hidden) - model.pool(nothing, states.hidden))
+        return torch.stack(rows, dim=1)
+
     def fresh(seed: int) -> Network:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -176,6 +189,7 @@ def translator_network(model: PairModel) -> OpenNetwork:
         project=lambda scores, mask: project(name, scores, mask[:, None, None].expand_as(scores)),
         read=read,
         lstm=_lstm_layer(model.encoder, finish),
+        values=values,
     )
     return OpenNetwork(model, model.embedding, parts, heads=model.config.heads, query="last", fresh=fresh)
 

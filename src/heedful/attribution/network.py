@@ -23,12 +23,14 @@ class Output:
     """The result of running a model on B inputs of L pieces each.
 
     probabilities: of every label, or of every next output piece. attention: of each layer, from Q positions to the L
-    pieces. hidden: the states that each layer's attention reads, one per piece.
+    pieces. hidden: the states that each layer's attention reads, one per piece; final: those that the last layer
+    returns, where they are known.
     """
 
     probabilities: Float[Tensor, "B K"]
     attention: tuple[Float[Tensor, "B H Q L"], ...]
     hidden: tuple[Float[Tensor, "B L D"], ...]
+    final: Float[Tensor, "B L D"] | None = None
 
 
 @runtime_checkable
@@ -189,6 +191,7 @@ class ModelParts:
     score    `States` → scores, first axis B
     project  scores, mask → α (B, H, Q, L)
     read     `States`, α → probabilities (B, K)
+    values   `States` → what each head takes over from each position (B, H, L, D), linear in α; None if not known
 
     Inputs may be padded on the right, and padding changes nothing at other positions. From `score` on, a masked
     position has the same effect as a removed one, wherever it is.
@@ -199,6 +202,7 @@ class ModelParts:
     project: Callable[[Tensor, Tensor], Tensor]
     read: Callable[[States, Tensor], Tensor]
     lstm: LSTMLayer | None = None
+    values: Callable[[States], Tensor] | None = None
 
     def output(self, states: States, mask: Bool[Tensor, "B L"], change: Change | None = None) -> Output:
         """Everything from the hidden states on."""

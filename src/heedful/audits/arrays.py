@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from heedful.attribution.attention_maps import Importance, attention_maps, layer_name, shares
+from heedful.attribution.attention_maps import NORM, Importance, attention_maps, layer_name, shares
 from heedful.attribution.interface import Numbers, Passage
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Weights
 from heedful.audits.scores import ScoreTable, chance, contrasts, orders, scores
 from heedful.audits.verdict import judge
 from heedful.config import AuditSettings
 from heedful.errors import DataError
-
-NORM = " × norm"
 
 
 def audit_arrays(
@@ -55,7 +53,7 @@ def audit_arrays(
     headline = settings.headline or layer_name(layers - 1)
     if headline not in maps:
         raise DataError(f"there is no map {headline!r}; there are {', '.join(maps)}")
-    compared = orders(maps, inputs, headline=headline)
+    compared = orders(maps, inputs, shown=(headline,))
     lengths = np.array([len(passage.words) for passage in passages])
     table = ScoreTable(
         text=np.arange(len(passages)),

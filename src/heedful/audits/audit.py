@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,14 +16,17 @@ import numpy as np
 import torch
 
 from heedful.attribution.importance import can_integrate, captum_missing
-from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.interface import Numbers, Passage, Subject
 from heedful.attribution.network import Network
+from heedful.audits.given import given_explanations, plain_rows
 from heedful.audits.human_labels import Rationales, alignment_errors, marked_percent, output_words
-from heedful.audits.measurements import Measurements, special_piece
+from heedful.audits.measurements import WEIGHTED, Measurements, every_map_fits, special_piece
 from heedful.audits.parts import MeasuredPart, measured
+from heedful.audits.ranking import Search, rank
 from heedful.audits.result import AuditExample, AuditResult, LabelCount, Score
 from heedful.audits.scores import ScoreTable, chance, contrasts, scores
 from heedful.audits.verdict import judge
+from heedful.audits.words import write_words
 from heedful.config import MEASURES, AuditSettings
 from heedful.data.parallel import Alignment
 from heedful.errors import ConfigError, DamagedError, DataError
@@ -36,6 +39,11 @@ from heedful.storage.serialization import digest
 RANDOM_TEXTS = 4  # a random model reads at least so many texts, if there are as many
 RANDOM_BYTES = 2**30  # random models of more bytes in all are not kept, but drawn anew for every chunk
 RandomModel = Callable[[int], Subject]
+WHY_NOT = {
+    "norm": "it is not known what the model's attention takes over from each word",
+    "grad": "the model's attention cannot be replaced",
+    "value-zeroing": "it is made for the map of one layer or head, and needs the states that the layer returns",
+}
 LONG = 512  # words of a text that is announced before it is measured
 EXAMPLES_WITH_MAPS = 8  # in a result: examples with the maps of every head
 BEAT = 1.0  # seconds between two events of progress within a chunk
@@ -52,10 +60,12 @@ def run_audit(
     model: str = "",
     data: str = "",
     command: str | None = None,
+    explanations: Any = None,
     on_progress: OnEvent = lambda line: None,
 ) -> AuditResult:
     """Audit a model's attention on some passages; the model is left as it was found.
 
+    explanations: computed elsewhere, to be ranked beside the model's maps; see `given_explanations`.
     out: the folder of `result.json`, `manifest.json` and `parts/`, from which an interrupted audit resumes. rationales:
     by text number, which of its words (without special ones) people marked. links: by text number, its gold alignment
     (source word, output word), where the passages of a text are its output words in order. model, data: their names.
@@ -72,35 +82,58 @@ def run_audit(
     heartbeat = _Heartbeat(on_progress)
     subject = prepared(subject, settings, heartbeat.run)
     measurements = _measurements(subject, drawn, settings, rationales)
-    texts: dict[int, list[tuple[Passage, bool]]] = {}
-    for i, passage in enumerate(drawn):
-        texts.setdefault(passage.text, []).append((passage, i < settings.examples))
+    if explanations is not None:
+        given = given_explanations(explanations, drawn, output_words(explainable))
+        measurements = replace(measurements, given=given)
+    short = [p.text for p in drawn[: settings.examples] if every_map_fits(subject, p)]
+    measurements = replace(measurements, with_maps=frozenset(short[:EXAMPLES_WITH_MAPS]))
+    texts: dict[int, list[Passage]] = {}
+    for passage in drawn:
+        texts.setdefault(passage.text, []).append(passage)
     # Longest first: too little memory shows at once.
-    ordered = sorted(texts.values(), key=lambda own: (len(own[0][0].pieces), len(own[-1][0].before)), reverse=True)
+    ordered = sorted(texts.values(), key=lambda own: (len(own[0].pieces), len(own[-1].before)), reverse=True)
     with directory_lock(out):
         clock.begin(out)
+        key = _key(measurements)
         parts = measured(
             out / "parts",
             ordered,
-            lambda chunk: measurements.measure([p for p, _ in chunk], examples=[kept for _, kept in chunk]),
-            key=_key(measurements),
+            measurements.measure,
+            key=key,
+            more=measurements.with_maps,
             chunk=settings.chunk,
             on_progress=heartbeat.progress,
         )
-        read = [passage for own in ordered for passage, _ in own]
+        read = [passage for own in ordered for passage in own]
         table = _table(parts, read, settings)
+
+        def search(name: str) -> Numbers | None:
+            """The divergence of another attention, looked for in every text."""
+            found = measured(
+                out / "parts",
+                ordered,
+                partial(measurements.search, name),
+                key=digest([key, name]),
+                chunk=settings.chunk,
+                on_progress=heartbeat.progress,
+            )
+            rows = [part.numbers[f"adversary/{name}"] for part in found if f"adversary/{name}" in part.numbers]
+            return np.concatenate(rows) if len(rows) == len(found) else None
+
         errors: tuple[Score, ...] = ()
         if links is not None:
             errors = alignment_errors(read, table.numbers, links, output_words(explainable), settings)
         result = replace(
-            _result(measurements, read, parts, table, errors),
+            _result(measurements, read, parts, table, errors, search),
             model=model,
             data=data,
             wordless=len(passages) - len(explainable),
-            left_out=left_out,
+            left_out=(*left_out, *_maps_left_out(measurements, table)),
         )
-        clock.finish(out, result)
-    return result
+        words = write_words(out, _by_text(parts), result.headline)
+        seconds = measurements.seconds | {g.name: g.seconds for g in measurements.given.values() if g.seconds}
+        clock.finish(out, result, [words], seconds={name: round(s, 3) for name, s in seconds.items()})
+    return result.at(out)
 
 
 def prepared(
@@ -250,6 +283,7 @@ def _key(measurements: Measurements) -> str:
             "percent": measurements.percent,
             "reads": measurements.reads,
             "integrates": can_integrate(),
+            "given": {name: plain_rows(given) for name, given in measurements.given.items()},
         }
     )
 
@@ -278,6 +312,7 @@ def _result(
     parts: Sequence[MeasuredPart],
     table: ScoreTable,
     errors: tuple[Score, ...],
+    search: Search,
 ) -> AuditResult:
     network, headline, right = measurements.subject.network, measurements.headline, table.numbers["correct"]
     all_scores = scores(table) + errors
@@ -285,6 +320,16 @@ def _result(
     chance_agreement = chance(table)
     labels = _labels(measurements.subject.labels, passages, parts)
     accuracy = None if np.isnan(right).all() else table.mean(right)
+    facts: dict[str, Any] = {
+        "layers": network.layers,
+        "random_agreement": chance_agreement,
+        "settings": measurements.settings,
+        "accuracy": accuracy,
+        "labels": labels,
+    }
+    verdict = judge(all_scores, differences, headline=headline, **facts)
+    methods = {name: method for name, method in measurements.methods.items() if f"top/{name}" in table.numbers}
+    ranked, found = rank(table, all_scores, methods, headline, verdict, facts, search)
     return AuditResult(
         settings=asdict(measurements.settings),
         fingerprint=fingerprint(network),
@@ -300,25 +345,34 @@ def _result(
         accuracy=accuracy,
         random_agreement=chance_agreement,
         rationale_percent=measurements.percent,
-        scores=all_scores,
+        scores=all_scores + found,
         contrasts=differences,
-        verdict=judge(
-            all_scores,
-            differences,
-            headline=headline,
-            layers=network.layers,
-            random_agreement=chance_agreement,
-            settings=measurements.settings,
-            accuracy=accuracy,
-            labels=labels,
-        ),
-        examples=_examples(parts),
+        verdict=verdict,
+        examples=_examples(parts, measurements.settings.examples),
+        explanations=ranked,
     )
 
 
-def _examples(parts: Sequence[MeasuredPart]) -> tuple[AuditExample, ...]:
-    """The examples by their numbers; maps of every head are kept for the first few."""
-    examples = sorted((e for part in parts for e in part.examples), key=lambda example: example.text)
+def _by_text(parts: Sequence[MeasuredPart]) -> list[AuditExample]:
+    """All passages with their words and weights, in the order of the texts."""
+    return sorted((e for part in parts for e in part.examples), key=lambda example: (example.text, example.position))
+
+
+def _maps_left_out(measurements: Measurements, table: ScoreTable) -> tuple[str, ...]:
+    """A sentence for each map that this model does not allow."""
+    settings, names = measurements.settings, set(table.numbers)
+    if "maps" not in settings.measures:
+        return ()
+    return tuple(
+        f"{method} was left out: {WHY_NOT[method]}"
+        for method in settings.maps
+        if method in WEIGHTED and f"top/{measurements.weights}{WEIGHTED[method][0]}" not in names
+    )
+
+
+def _examples(parts: Sequence[MeasuredPart], most: int) -> tuple[AuditExample, ...]:
+    """The first examples by their numbers; maps of every head are kept for a few."""
+    examples = _by_text(parts)[:most]
     with_maps = [i for i, example in enumerate(examples) if example.maps][:EXAMPLES_WITH_MAPS]
     return tuple(e if i in with_maps else replace(e, maps=()) for i, e in enumerate(examples))
 

@@ -97,6 +97,10 @@ def forward_passes(subject: Subject, passage: Passage, settings: AuditSettings, 
         "changes": 1 + 2 * (1 + changed_layers) if network.can_change else 0,  # permuted and uniform, in all and each
         "adversary": above * 2 * settings.adversary_steps if network.can_change else 0,
     }
+    runs = {"norm": network.heads + 5, "grad": 2, "value-zeroing": words}  # of the model for each map
+    made = sum(count for method, count in runs.items() if method in settings.maps)
+    models = turns_of_random_models(models, passages) if "random" in settings.measures and models else 0
+    needed["maps"] = (1 + models) * made + LEVELS * (len(settings.maps) - 1) * ("erasure" in settings.measures)
     return {name: float(count) for name, count in needed.items() if name in settings.measures}
 
 

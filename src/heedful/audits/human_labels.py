@@ -12,7 +12,7 @@ from heedful.audits.result import Score
 from heedful.config import AuditSettings
 from heedful.data.parallel import Alignment, Link
 from heedful.errors import DataError
-from heedful.metrics.faithfulness import auprc, token_f1, top_percent
+from heedful.metrics.faithfulness import auprc, iou_f1, token_f1, top_percent
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import alignment_scores, chance_aer
 
@@ -54,7 +54,10 @@ def marked_percent(passages: Sequence[Passage], rationales: Rationales) -> int:
 def plausibility(
     passages: Sequence[Passage], rankings: Mapping[str, Sequence[Numbers]], rationales: Rationales, percent: int
 ) -> dict[str, Numbers]:
-    """`token f1/<ranking>` of the top words and `auprc/<ranking>`; NaN where no word was marked, or without order."""
+    """`token f1/<ranking>` and `iou f1/<ranking>` of the top words, and `auprc/<ranking>`.
+
+    NaN where no word was marked, or without order.
+    """
     marks = [rationale_of(passage, rationales) for passage in passages]
     gold = [
         np.zeros(int(p.explained().sum())) if m is None else m.astype(np.float64)
@@ -65,6 +68,7 @@ def plausibility(
         flat = np.array([np.ptp(row) == 0 for row in rows])
         top = [row.astype(np.float64) for row in top_percent(rows, percent)]
         result[f"token f1/{name}"] = np.where(flat, np.nan, token_f1(top, gold))
+        result[f"iou f1/{name}"] = np.where(flat, np.nan, iou_f1(top, gold))
         result[f"auprc/{name}"] = np.where(flat, np.nan, auprc(rows, gold))
     return result
 
@@ -82,11 +86,11 @@ def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> N
     marks = np.asarray(marked, dtype=bool)
     if len(marks) != len(words):
         raise DataError(f"text {passage.text}: {len(words)} words, but {len(marks)} marks")
-    letters = [(letter, mark) for word, mark in zip(words, marks, strict=True) for letter in _letters(word)]
+    letters = [(letter, mark) for word, mark in zip(words, marks, strict=True) for letter in letters_of(word)]
     own = [word for word, special in zip(passage.words, passage.special, strict=True) if not special]
     result, at = np.zeros(len(own), dtype=bool), 0
     for i, word in enumerate(own):
-        for letter in _letters(word):
+        for letter in letters_of(word):
             if at == len(letters) or letters[at][0] != letter:
                 there = "".join(letter for letter, _ in letters[at : at + 12])
                 raise DataError(
@@ -97,7 +101,12 @@ def marked_words(passage: Passage, words: Sequence[str], marked: ArrayLike) -> N
     return result
 
 
-def _letters(word: str) -> str:
+def letters_of(word: str) -> str:
+    """The characters of a word that tokenisers keep, ignoring case.
+
+    >>> letters_of("So so")
+    'soso'
+    """
     return "".join(c for c in word.casefold() if not c.isspace() and unicodedata.category(c) not in INVISIBLE)
 
 

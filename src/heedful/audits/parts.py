@@ -1,6 +1,6 @@
 """Measured parts of an audit: one per text, cached in a folder, from which an interrupted audit resumes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,15 @@ from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 7  # of the cached parts
+FORMAT = 8  # of the cached parts
 
 
 @dataclass(frozen=True)
 class MeasuredPart:
     """Measurements of some passages: numbers by name (`tau/layer 2/gradient`), each with one value per passage.
 
-    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions.
+    important: see `Orders`. outputs: the names of the targets; predicted: the model's own predictions; examples: the
+    words and weights of every passage.
     """
 
     numbers: dict[str, Numbers]
@@ -31,7 +32,7 @@ class MeasuredPart:
     examples: list[AuditExample]
 
 
-Text = Sequence[tuple[Passage, bool]]  # the passages of one text, and which of them are kept as examples
+Text = Sequence[Passage]  # the passages of one text
 
 
 def measured(
@@ -40,17 +41,19 @@ def measured(
     measure: Callable[[Text], MeasuredPart],
     *,
     key: str,
+    more: Collection[int] = (),
     chunk: int = 32,
     on_progress: OnEvent = lambda line: None,
 ) -> list[MeasuredPart]:
     """`measure` of every text, in chunks; each text is cached in `folder` by itself, and read if it is there.
 
-    key: everything besides a text that its result depends on; with the text it names the file. The first text is
+    key: everything besides a text that its result depends on; with the text it names the file. more: the numbers of
+    texts of which more is kept, which the names of their files depend on. The first text is
     measured alone, so that an audit that is interrupted soon after has something to go on from. chunk: how many
     passages are measured together. Progress counts passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
     cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
-    names = [digest([FORMAT, key, text])[:32] for text in texts]
+    names = [digest([FORMAT, key, text, text[0].text in more])[:32] for text in texts]
     parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
     begun: Event = {"model": "audit", "step": done, "steps": total}
@@ -60,7 +63,7 @@ def measured(
         if not missing:
             continue
         # The whole chunk, so that an audit that was interrupted rounds as one that was not.
-        part = measure([pair for i in group for pair in texts[i]])
+        part = measure([passage for i in group for passage in texts[i]])
         split = dict(zip(group, _split(part, [texts[i] for i in group]), strict=True))
         for i in missing:
             cache.put(names[i], _plain_part(split[i]))
@@ -93,7 +96,7 @@ def _split(part: MeasuredPart, texts: Sequence[Text]) -> list[MeasuredPart]:
             {name: rows[start:end] for name, rows in part.important.items()},
             part.outputs[start:end],
             part.predicted[start:end],
-            [example for example in part.examples if example.text == text[0][0].text],
+            [example for example in part.examples if example.text == text[0].text],
         )
         for text, start, end in zip(texts, [0, *ends[:-1]], ends, strict=True)
     ]

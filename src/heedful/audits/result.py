@@ -1,13 +1,16 @@
 """Result of an audit: frozen dataclasses with save, load and tables."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from heedful import html as markup
+from heedful.errors import ConfigError, DataError
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
+from heedful.storage.manifest import Manifest
 from heedful.storage.serialization import Stored, frame
 from heedful.studies.result import Answer
 
@@ -17,6 +20,15 @@ if TYPE_CHECKING:
 Grade = Literal["show", "show with a caveat", "do not show"]
 Sense = Literal["reassuring", "worrying", "open"]
 FORMAT = 1
+TABLES = ("scores", "explanations", "words")
+COLUMNS = (  # of the ranking: name, quantity, against
+    ("tau", "tau", "leave one out"),
+    ("comprehensiveness", "comprehensiveness", ""),
+    ("sufficiency", "sufficiency", ""),
+    ("token f1", "token f1", ""),
+    ("iou f1", "iou f1", ""),
+    ("auprc", "auprc", ""),
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,9 @@ class AuditExample:
 
     rationale: which words people marked, if known. other: the most different map that was found to give the same
     prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
-    under it; empty and None where none was looked for. maps: of every head and layer, for a few examples.
+    under it; empty and None where none was looked for. explanations: other maps, and explanations that were given.
+    position: of a translation, how many output pieces come before the one explained. maps: of every head and layer, for
+    a few examples.
     """
 
     text: int
@@ -117,6 +131,8 @@ class AuditExample:
     other: tuple[float, ...] = ()
     divergence: float | None = None
     other_probability: float | None = None
+    explanations: tuple[Weights, ...] = ()
+    position: int = 0
     maps: tuple[Weights, ...] = ()
 
     def tau(self) -> dict[str, float]:
@@ -128,6 +144,20 @@ class AuditExample:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """One explanation that was ranked, and its own verdict.
+
+    method: `raw`, `norm`, `grad`, `rollout` or `value-zeroing` for a map of the model, `given` for what was computed
+    elsewhere. contrasts: its differences from random order, from random models and from the map shown.
+    """
+
+    name: str
+    method: str
+    verdict: AuditVerdict
+    contrasts: tuple[Contrast, ...] = ()
+
+
+@dataclass(frozen=True)
 class AuditResult(Stored):
     """Everything an audit measured; `result.json` is this and nothing else.
 
@@ -135,6 +165,7 @@ class AuditResult(Stored):
     cut_pieces: how many pieces. headline: the map that the verdict is about. accuracy: None where no label is known.
     random_agreement: the agreement of a word drawn at random. rationale_percent: the share of words that explanations
     mark when they are compared with people's. left_out: a sentence for each measure whose package is not installed.
+    explanations: every explanation that was ranked, the best first, each with a verdict of its own.
     """
 
     settings: dict[str, Any]
@@ -159,7 +190,20 @@ class AuditResult(Stored):
     data: str = ""
     wordless: int = 0
     left_out: tuple[str, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
     format: int = FORMAT
+
+    folder: ClassVar[Path | None] = None
+
+    @classmethod
+    def load(cls, path: Path | str) -> "AuditResult":
+        """Read what `save` wrote; the words of every text are beside it."""
+        return super().load(path).at(Path(path).parent)
+
+    def at(self, folder: Path) -> "AuditResult":
+        """The same result, with the folder where the words of every text are."""
+        object.__setattr__(self, "folder", folder if (folder / "words.parquet").is_file() else None)
+        return self
 
     def score(self, quantity: str, of: str, against: str = "") -> Estimate:
         """The estimate of that name, such as `score("tau", "layer 2", "leave one out")`."""
@@ -170,9 +214,53 @@ class AuditResult(Stored):
             raise KeyError(f"{quantity} of {of!r} against {against!r} was not measured; there are {', '.join(known)}")
         return estimate
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """One row per score."""
+    def to_pandas(self, table: str = "scores") -> "pandas.DataFrame":
+        """One row for each score, for each explanation (best first), or for each word of every text."""
+        if table == "words":
+            from heedful.audits.words import read_words
+
+            return frame(read_words(self).to_pylist())
+        if table == "explanations":
+            return frame(self.ranking())
+        if table != "scores":
+            raise ConfigError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
         return frame([score_row(score) for score in self.scores])
+
+    def explain(self, text: int, position: int | None = None) -> AuditExample:
+        """All explanations of one text, by its number in the data.
+
+        position: of a text with several outputs, how many output pieces come before the one explained.
+        """
+        from heedful.audits.words import read_example
+
+        example = read_example(self, text, position)
+        if example is None:
+            place = "" if position is None else f" with {position} output pieces before it"
+            raise DataError(f"the audit has no text {text}{place}")
+        return example
+
+    def ranking(self) -> list[dict[str, Any]]:
+        """One row for each explanation, the best first: its grade, and its scores where they were measured."""
+        seconds = self.seconds()
+        return [
+            {
+                "explanation": e.name,
+                "method": e.method,
+                "grade": e.verdict.grade,
+                **{
+                    name: None if (found := find(self.scores, quantity, e.name, against)) is None else found.value
+                    for name, quantity, against in COLUMNS
+                },
+                "seconds": seconds.get(e.name),
+            }
+            for e in self.explanations
+        ]
+
+    def seconds(self) -> dict[str, float]:
+        """The time that each explanation took on all texts, by name; empty without the audit's folder."""
+        if self.folder is None:
+            return {}
+        return {name: float(s) for name, s in Manifest.read(self.folder).details.get("seconds", {}).items()}
 
     def _repr_html_(self) -> str:
         rows = [score_row(score) for score in self.scores]

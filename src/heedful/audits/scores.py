@@ -1,7 +1,8 @@
 """Scores of an audit: importances of words, their agreement with attention maps, intervals and contrasts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +77,7 @@ def importances(
     smallest: float = 0.0,
     baseline: int | None = None,
     spans: int | None = None,
+    timer: Callable[..., AbstractContextManager[None]] = lambda *names: nullcontext(),
 ) -> Importances:
     """Importance of words for the target of each passage; below 0 where a word speaks against it.
 
@@ -94,7 +96,7 @@ def importances(
 
     baseline: the piece in the place of every word where integrals start; None for embeddings of 0. spans: see `d_y_x`.
     smallest: a text in which no deletion moves ŷ by so much has no leave-one-out importance (undefined), and a deletion
-    that moves it by less than a tenth of that counts as 0.
+    that moves it by less than a tenth of that counts as 0. timer: entered with the names of what is computed meanwhile.
     """
 
     def share(rows: Sequence[Numbers], *, signed: bool = True) -> Importance:
@@ -103,12 +105,15 @@ def importances(
     def deletion(rows: Sequence[Numbers]) -> Importance:
         return share([_worth_having(row, smallest) for row in rows])
 
-    by_gradient = gradients(subject, passages)
+    with timer(GRADIENT, PRODUCT):
+        by_gradient = gradients(subject, passages)
     inputs = {GRADIENT: share(by_gradient.g_y_x, signed=False), PRODUCT: share(by_gradient.x_product)}
     integrates = steps > 0 and can_integrate()
     if integrates:
-        inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
-    by_deletion = d_y_x(subject, passages, spans=spans)
+        with timer(INTEGRATED):
+            inputs[INTEGRATED] = share(integrated_gradients(subject, passages, steps, baseline=baseline))
+    with timer(DELETION):
+        by_deletion = d_y_x(subject, passages, spans=spans)
     inputs[DELETION] = deletion(by_deletion)
     hidden = {
         name: {number: share([row[number] for row in rows]) for number in range(len(rows[0]))}
@@ -146,13 +151,13 @@ def orders(
     maps: Mapping[str, Importance],
     inputs: Mapping[str, Importance],
     hidden: Mapping[str, Mapping[int, Importance]] | None = None,
-    headline: str = "",
+    shown: Collection[str] = (),
 ) -> Orders:
     """Every map against every importance of the inputs, and against that of its own layer's hidden states.
 
     What is compared is importance in favour of the output: words that speak against it count as 0, like words that do
     not matter. Importances are also compared with each other, which shows how well any explanation could do. Agreement
-    is not computed for single heads, unless one is the headline.
+    is not computed for single heads, unless one is among those `shown`.
 
     >>> from heedful.attribution.attention_maps import normalised
     >>> alpha, gradient = (normalised(np.array(row), np.array([3])) for row in ([0.2, 0.7, 0.1], [3.0, 6.0, 1.0]))
@@ -169,7 +174,7 @@ def orders(
         own = {} if layer is None else {kind: of[layer] for kind, of in hidden.items() if layer in of}
         for other, importance in (*inputs.items(), *own.items()):
             numbers[f"tau/{name}/{other}"] = tau(rows, importance)
-            if not is_head(name) or name == headline:
+            if not is_head(name) or name in shown:
                 numbers[f"agreement/{name}/{other}"] = _agreement(rows, importance)
         numbers[f"entropy/{name}"] = np.where(rows.undefined, np.nan, normalised_entropy(rows))
         numbers[f"top/{name}"] = _highest(rows)
@@ -244,6 +249,8 @@ STATES = {  # each beside the same importance of the inputs
     HIDDEN_DELETION: DELETION,
 }
 INTERNAL = ("top", "correct", "probability")  # quantities that are not scores
+RANKED = ("comprehensiveness", "sufficiency", "token f1", "iou f1", "auprc")  # of every order of words
+Test = tuple[str, str, str, Estimate, float]  # quantity, first, second, difference, p-value
 RANDOM_MODEL = "random model "  # before the number of a re-initialised model and the name of what it was measured for
 
 
@@ -318,7 +325,7 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     importances = [name for name in table.important if not is_hidden(name)]
     pairs = [
         (quantity, headline, f"{quantity}/{headline}", other, f"{quantity}/{other}")
-        for quantity in ("comprehensiveness", "sufficiency", "token f1", "auprc")
+        for quantity in RANKED
         for other in (RANDOM, *importances)
     ]
     deleted = f"tau/{headline}/{DELETION}"
@@ -326,17 +333,51 @@ def contrasts(table: ScoreTable, headline: str) -> tuple[Contrast, ...]:
     pairs += [
         ("tau", name, f"tau/{headline}/{name}", other, f"tau/{headline}/{other}") for name, other in STATES.items()
     ]
+    return _corrected(_all_tested(table, pairs, headline, (*importances, *STATES)))
+
+
+def explanation_contrasts(table: ScoreTable, names: Sequence[str], headline: str) -> dict[str, tuple[Contrast, ...]]:
+    """Differences of several explanations, by name; the tests of all of them are corrected together.
+
+    Each against random order and against the map shown, in erasure and plausibility; its τ with leave one out against
+    those of re-initialised models.
+    """
+    tests = {
+        name: _all_tested(
+            table,
+            [
+                (quantity, name, f"{quantity}/{name}", other, f"{quantity}/{other}")
+                for quantity in RANKED
+                for other in (RANDOM, headline)
+            ],
+            name,
+            (DELETION,),
+        )
+        for name in names
+    }
+    corrected = iter(_corrected([test for of in tests.values() for test in of]))
+    return {name: tuple(next(corrected) for _ in of) for name, of in tests.items()}
+
+
+def _all_tested(
+    table: ScoreTable, pairs: Sequence[tuple[str, str, str, str, str]], name: str, importances: Sequence[str]
+) -> list[Test]:
+    """The differences of pairs (quantity, first, its numbers, second, its numbers), and of τ from random models'."""
     known = [pair for pair in pairs if pair[2] in table.numbers and pair[4] in table.numbers]
     tests = [
         (quantity, first, second, *_tested(table, table.numbers[a], table.numbers[b]))
         for quantity, first, a, second, b in known
     ]
-    for name in (*importances, *STATES):
-        quantity = CONCORDANCE if name == DELETION else "tau"
-        own = f"{quantity}/{headline}/{name}"
+    for importance in importances:
+        quantity = CONCORDANCE if importance == DELETION else "tau"
+        own = f"{quantity}/{name}/{importance}"
         if len(random := table.of_random_models(own)) > 1:
             tested = above_random_models(table.mean(table.numbers[own]), [table.per_text(row) for row in random])
-            tests.append((f"{quantity} with {name}", TRAINED, RANDOM_MODELS, *tested))
+            tests.append((f"{quantity} with {importance}", TRAINED, RANDOM_MODELS, *tested))
+    return tests
+
+
+def _corrected(tests: Sequence[Test]) -> tuple[Contrast, ...]:
     corrected = benjamini_hochberg([p for *_, p in tests])
     return tuple(
         Contrast(quantity, first, second, difference, p, float(q))

@@ -10,7 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from heedful.attribution.attention_maps import DELETION, EVERYWHERE, GRADIENT, RANDOM, layer_name, layer_of
+from heedful.attribution.attention_maps import (
+    DELETION,
+    EVERYWHERE,
+    GRADIENT,
+    RANDOM,
+    layer_name,
+    layer_of,
+    weights_of,
+)
 from heedful.audits.result import AuditQuestion, AuditVerdict, Contrast, Grade, LabelCount, Score, Sense, find
 from heedful.audits.scores import CONCORDANCE, RANDOM_MODELS
 from heedful.config import AuditSettings
@@ -31,6 +39,8 @@ QUESTIONS = (
     "Does it agree with importance in every layer?",
 )
 MEASURES_OF = (("changes",), ("tau",), ("tau", "random"), ("erasure",), ("adversary",), ("tau",))  # of each question
+OF_GIVEN = (1, 3)  # questions that are asked of explanations that were computed elsewhere
+NOT_OF_MODEL = "the explanation was given, not made of this model's attention"
 PREFIX: dict[Grade, str] = {
     "show": "Show it",
     "show with a caveat": "Show it with a caveat",
@@ -48,9 +58,11 @@ def judge(
     settings: AuditSettings | None = None,
     accuracy: Estimate | None = None,
     labels: Sequence[LabelCount] = (),
+    given: bool = False,
 ) -> AuditVerdict:
     """Answer the fixed questions and grade the map.
 
+    given: it was computed elsewhere, so that only its agreement with importance and the need for its words are asked.
     random_agreement: the agreement of a word drawn at random, for texts without another of their length. accuracy,
     labels: whether the model beats the majority; not known if not given.
 
@@ -60,10 +72,15 @@ def judge(
     """
     evidence = _Evidence(scores, contrasts, headline, layers, random_agreement, settings or AuditSettings())
     agrees = _agrees(evidence)
-    asked = (
+    asked: tuple[AuditQuestion, ...] = (
         _moves(evidence), agrees, _trained(evidence), _needs(evidence), _another(evidence), _layers(evidence, agrees)
     )  # fmt: skip
-    skipped = [_skipped(question, number, evidence.settings) for number, question in enumerate(asked)]
+    if given:
+        asked = tuple(q if n in OF_GIVEN else _not_asked(n, NOT_OF_MODEL) for n, q in enumerate(asked))
+    skipped = [
+        None if given and number not in OF_GIVEN else _skipped(question, number, evidence.settings)
+        for number, question in enumerate(asked)
+    ]
     questions = tuple(
         question if reason is None else replace(question, because=reason)
         for question, reason in zip(asked, skipped, strict=True)
@@ -74,7 +91,7 @@ def judge(
         return AuditVerdict(
             f"Not graded: questions that a grade rests on were not asked ({' '.join(missing)}).", questions
         )
-    grade, reason = decided or _graded(questions)
+    grade, reason = decided or (_given_graded(questions) if given else _graded(questions))
     known = accuracy is not None and accuracy.n >= FEWEST and _one_of_several(labels)
     note = "" if known else f"; {NO_LABELS}"
     return AuditVerdict(f"{PREFIX[grade]}: {reason}{note}.", questions, grade)
@@ -149,8 +166,9 @@ class _Evidence:
     @property
     def place(self) -> str:
         """Where attention is changed for the map shown: in its layer or head, or in all layers that it covers."""
-        own = layer_of(self.headline) is not None and self.score("tvd", "permuted", self.headline) is not None
-        return self.headline if own else EVERYWHERE
+        weights = weights_of(self.headline)
+        own = layer_of(weights) is not None and self.score("tvd", "permuted", weights) is not None
+        return weights if own else EVERYWHERE
 
 
 def _moves(evidence: _Evidence) -> AuditQuestion:
@@ -237,7 +255,9 @@ def _another(evidence: _Evidence) -> AuditQuestion:
     """A short search can find another attention, but cannot show that there is none."""
     divergence, steps = evidence.score("adversary", evidence.headline), evidence.settings.adversary_steps
     if divergence is None:
-        looked = "another was not looked for, which is done in one step or more, and for the map of one layer or head"
+        looked = (
+            "another was not looked for, which is done in one step or more, for weights or norms of one layer or head"
+        )
         replaced = evidence.score("tvd", "permuted", EVERYWHERE) is not None
         return _not_asked(4, looked if replaced else NOT_REPLACED)
     name = "divergence, in nats, of the furthest map found with the same prediction"
@@ -250,6 +270,8 @@ def _another(evidence: _Evidence) -> AuditQuestion:
 
 def _layers(evidence: _Evidence, shown: AuditQuestion) -> AuditQuestion:
     """Every layer by the rule of the second question, whose answer about the map shown counts too."""
+    if evidence.headline != weights_of(evidence.headline):
+        return _not_asked(5, "it is asked of the weights themselves")
     names = [layer_name(layer) for layer in range(evidence.layers)]
     every = {name: _agreement(evidence, name) for name in names}
     if not all(every.values()):
@@ -316,6 +338,29 @@ def _majority(accuracy: Estimate | None, labels: Sequence[LabelCount]) -> str | 
 
 def _one_of_several(labels: Sequence[LabelCount]) -> bool:
     return sum(label.gold > 0 for label in labels) > 1
+
+
+def search_decides(verdict: AuditVerdict) -> bool:
+    """Whether nothing speaks against a map but that no other attention was looked for.
+
+    >>> search_decides(judge((), (), headline="layer 1", layers=1, random_agreement=0.2))
+    False
+    """
+    moves, agrees, trained, needs, another, _ = verdict.questions
+    good = {moves.answer, agrees.answer, needs.answer} == {"yes"} and trained.answer != "no"
+    return verdict.grade == "show with a caveat" and good and another.estimate is None
+
+
+def _given_graded(questions: Sequence[AuditQuestion]) -> tuple[Grade, str]:
+    """The grade of an explanation that was computed elsewhere."""
+    _, agrees, _, needs, *_ = questions
+    if "yes" not in (agrees.answer, needs.answer):
+        return "do not show", f"it is not shown that the marked words matter ({_number(agrees)})"
+    if agrees.answer != "yes":
+        return "show with a caveat", f"whether it agrees with the importance of words is open ({_number(agrees)})"
+    if needs.answer != "yes":
+        return "show with a caveat", f"whether the prediction needs the marked words is open ({_number(needs)})"
+    return "show", f"the prediction rests on the words it marks ({_number(needs)})"
 
 
 def _ruled_out(questions: Sequence[AuditQuestion], at_majority: str | None) -> tuple[Grade, str] | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import data, doctor, papers, runs, study
+from heedful.cli import data, doctor, follow, papers, runs, study
 from heedful.cli.options import PlainCommand, PlainGroup, with_config
 from heedful.config import StudyConfig
 from heedful.errors import ConfigError
@@ -21,6 +21,7 @@ VERBS: dict[str, Callable[..., None] | typer.Typer] = {
     "study": study.study,
     "audit": study.audit,
     "check": runs.check,
+    "follow": follow.follow,
     "tokens": runs.tokens,
     "report": runs.report,
     "reproduce": papers.reproduce,

@@ -60,6 +60,16 @@ def choice(names: Sequence[str], *, help: str, metavar: str = "NAME", flag: str 
     return typer.Option(*flags, metavar=metavar, callback=check, help=help, autocompletion=completing(names))
 
 
+def label_pairs(ctx: Any, labels: str | None) -> Any:
+    """`data=model,…` as a dictionary."""
+    if not labels or ctx.resilient_parsing:
+        return labels
+    pairs = [pair.partition("=") for pair in labels.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise ConfigError(f"--labels {labels!r} is not of the form data=model,data=model")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
 def completing(names: Sequence[str]) -> Callable[[str], list[str]]:
     """Tab completion with these names.
 

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, Unpack
+from typing import Annotated, TypedDict, Unpack
 
 import typer
 
@@ -22,12 +22,12 @@ from heedful.cli.options import (
     choice,
     completing,
     corpora,
+    label_pairs,
     number,
     print_result,
     share,
 )
-from heedful.config import ARCHITECTURES, MEASURES, MODEL_TASKS, AuditSettings
-from heedful.errors import ConfigError
+from heedful.config import ARCHITECTURES, MAPS, MEASURES, MODEL_TASKS, AuditSettings
 
 SPLITS = ("train", "validation", "test")
 QUERIES = ("first", "last", "mean")
@@ -118,16 +118,6 @@ def study(
     return print_result(result, print_study, folder / "report.html", as_json=as_json)
 
 
-def _label_pairs(ctx: Any, labels: str | None) -> Any:
-    """`data=model,…` as a dictionary."""
-    if not labels or ctx.resilient_parsing:
-        return labels
-    pairs = [pair.partition("=") for pair in labels.split(",")]
-    if not all(equals for _, equals, _ in pairs):
-        raise ConfigError(f"--labels {labels!r} is not of the form data=model,data=model")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-
-
 class AuditOptions(TypedDict, total=False):
     """Options of `heedful audit` for the API."""
 
@@ -146,7 +136,7 @@ class AuditOptions(TypedDict, total=False):
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,
-        typer.Option(metavar="PAIRS", callback=_label_pairs, help="The model's name for each label: data=model,…"),
+        typer.Option(metavar="PAIRS", callback=label_pairs, help="The model's name for each label: data=model,…"),
     ]
     sample: Annotated[int, number(1, help="Number of texts, drawn at random; all by default.")]
     seed: Annotated[int, number(0, help="Random seed, of the sample too; 0 by default.")]
@@ -155,6 +145,16 @@ class AuditOptions(TypedDict, total=False):
     ]
     headline: Annotated[
         str, typer.Option(metavar="MAP", help='Attention map shown to readers, such as "layer 2 head 1".')
+    ]
+    maps: Annotated[
+        str,
+        typer.Option(
+            metavar="MAPS", help=f"Maps to rank: {', '.join(MAPS)}; {','.join(AuditSettings.maps)} by default."
+        ),
+    ]
+    explanations: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="JSON lines of explanations computed elsewhere (SHAP …), to rank beside."),
     ]
     include_special: Annotated[
         bool,
@@ -251,6 +251,7 @@ def audit(
     from heedful.reports.terminal import print_audit, print_audit_plan
 
     if dry_run:
+        settings.pop("explanations", None)
         return print_result(api.audit_plan(model, data, **settings), print_audit_plan, as_json=as_json)
 
     folder = out or api.RUNS / f"audit-{api.run_name(model)}"

@@ -3,7 +3,7 @@
 import atexit
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -79,7 +79,8 @@ class FollowedStep:
     """Measures on the probe texts at one step.
 
     accuracy, loss: NaN if labels are not known. entropy: H̃ of attention over the words. special: the share of attention
-    on special tokens.
+    on special tokens. source: the checkpoint that was recorded, and `sha256` the checksum of its weights; empty of a
+    training that was followed while it ran.
     """
 
     step: int
@@ -88,6 +89,8 @@ class FollowedStep:
     entropy: Estimate
     special: float
     agreements: tuple[StepAgreement, ...]
+    source: str = ""
+    sha256: str = ""
 
     def __post_init__(self) -> None:
         names = [f"A({u},{v})" for u, v in PAIRS]
@@ -123,6 +126,21 @@ class FollowedTraining(Stored):
     def verdict(self) -> Verdict:
         """The fixed questions, answered from the last recorded step."""
         return judge_training(self)
+
+    @property
+    def same_weights(self) -> tuple[str, ...]:
+        """A sentence for each checkpoint whose weights are those of an earlier one."""
+        first: dict[str, FollowedStep] = {}
+        sentences = []
+        for step in self.steps:
+            if step.sha256 and step.sha256 in first:
+                earlier = first[step.sha256]
+                sentences.append(
+                    f"{step.source} (step {step.step:,}) has the same weights as {earlier.source} (step "
+                    f"{earlier.step:,})"
+                )
+            first.setdefault(step.sha256, step)
+        return tuple(sentences)
 
     def curve(self, name: str) -> Curve:
         """An agreement over the recorded steps."""
@@ -292,7 +310,9 @@ class FollowedDirectory:
             self._unlock()
             raise
 
-    def keep(self, step: int, snapshot: Snapshot, special: float) -> FollowedTraining:
+    def keep(
+        self, step: int, snapshot: Snapshot, special: float, source: str = "", sha256: str = ""
+    ) -> FollowedTraining:
         """Store a step and update the result; later steps are removed, since training resumed before them.
 
         The run counts as finished only after `close`.
@@ -307,7 +327,7 @@ class FollowedDirectory:
                 path.unlink()
         write_step(self.folder.trace_folder(), step, snapshot)
         trace = Trace(self.folder.trace_folder())
-        measured = _measure(trace, step, special, labelled=bool(probe.right))
+        measured = replace(_measure(trace, step, special, labelled=bool(probe.right)), source=source, sha256=sha256)
         result = FollowedTraining(
             name=probe.name,
             model=probe.model,

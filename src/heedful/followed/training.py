@@ -30,6 +30,7 @@ from heedful.attribution.interface import Numbers, Passage, PassageBatch, Reader
 from heedful.attribution.network import Network
 from heedful.attribution.task_passages import OpenedTask, open_task, with_values
 from heedful.attribution.wrappers import unwrapped
+from heedful.audits.audit import fingerprint
 from heedful.config import ModelTask
 from heedful.data.ragged import Ragged
 from heedful.data.rows import Text
@@ -108,10 +109,17 @@ class Recorder:
             return step % self.every == 0
         return self.steps is None or step == 0 or step in self.steps
 
-    def record(self, model: Any, step: int) -> None:
-        """Record the model after `step` updates, if that step is to be recorded."""
+    def record(self, model: Any, step: int, *, source: str = "") -> None:
+        """Record the model after `step` updates, if that step is to be recorded.
+
+        source: the name of the checkpoint that it was loaded from; the checksum of its weights is then kept too.
+        """
         if self.is_due(step):
-            self._record(model, step)
+            self._record(model, step, source)
+
+    def finish(self) -> FollowedTraining:
+        """Complete the run as it is, and return the result of the training."""
+        return self.run.close()
 
     def close(self, model: Any, step: int) -> FollowedTraining:
         """Record the last step in any case, complete the run and return the result of the training.
@@ -122,7 +130,7 @@ class Recorder:
             self._record(model, step)
         return self.run.close()
 
-    def _record(self, model: Any, step: int) -> None:
+    def _record(self, model: Any, step: int, source: str = "") -> None:
         self._last = step
         if not all(bool(torch.isfinite(weight).all()) for weight in model.parameters()):
             warnings.warn(f"step {step} is not recorded: the model has parameters that are not finite", stacklevel=3)
@@ -136,7 +144,8 @@ class Recorder:
             subject = Subject(network, opened.reader, max_tokens=self._max_tokens)
             labelled = all(probe.passage.target >= 0 for probe in self._probes)
             snapshot, special = take_snapshot(subject, self._probes, labelled=labelled, outputs=self._outputs)
-        self.run.keep(step, snapshot, special)
+            checksum = fingerprint(opened.network) if source else ""
+        self.run.keep(step, snapshot, special, source, checksum)
 
     @contextmanager
     def _opened(self, model: Any) -> Iterator[OpenedTask]:

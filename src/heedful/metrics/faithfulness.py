@@ -142,6 +142,45 @@ def token_f1(predicted: Rows, gold: Rows, *, mask: Mask = None) -> Floats:
     return np.where(size > 0, 2 * hits / np.maximum(np.add.reduceat(chosen.values, starts) + size, 1), np.nan)
 
 
+def iou_f1(predicted: Rows, gold: Rows, *, least: float = 0.5, mask: Mask = None) -> Floats:
+    """F1 of the spans chosen against the spans that people marked (0 or 1 for each token), as in ERASER.
+
+    A span is a run of neighbouring tokens. A chosen span is right if it has at least half of all tokens in common with
+    some marked span (intersection over union). Precision is the share of chosen spans that are right; recall is their
+    number as a share of the marked spans, and not more than 1.
+
+    >>> iou_f1([[1, 1, 1, 0, 0, 1]], [[1, 1, 0, 0, 1, 0]]).round(4), iou_f1([[1, 0]], [[0, 0]])
+    (array([0.5]), array([nan]))
+    """
+    chosen, marked = paired(predicted, gold, mask)
+    _check_binary("predicted", chosen)
+    _check_binary("gold", marked)
+    result = np.full(len(chosen), np.nan)
+    for i, (own, theirs) in enumerate(zip(chosen, marked, strict=True)):
+        spans, wanted = spans_of(own), spans_of(theirs)
+        if wanted:
+            right = sum(any(_overlap(span, other) >= least for other in wanted) for span in spans)
+            precision, recall = right / max(1, len(spans)), min(1.0, right / len(wanted))
+            result[i] = 2 * precision * recall / (precision + recall) if right else 0.0
+    return result
+
+
+def spans_of(marks: ArrayLike) -> list[tuple[int, int]]:
+    """The runs of marked tokens: the first of each, and the one after its last.
+
+    >>> spans_of([1, 1, 0, 1])
+    [(0, 2), (3, 4)]
+    """
+    changes = np.diff(np.concatenate([[0], np.asarray(marks, dtype=np.int64), [0]]))
+    starts, ends = np.flatnonzero(changes == 1), np.flatnonzero(changes == -1)
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _overlap(first: tuple[int, int], second: tuple[int, int]) -> float:
+    common = min(first[1], second[1]) - max(first[0], second[0])
+    return common / (max(first[1], second[1]) - min(first[0], second[0])) if common > 0 else 0.0
+
+
 def auprc(scores: Rows, gold: Rows, *, mask: Mask = None) -> Floats:
     """Area under the precision–recall curve of scores against marked tokens: average precision.
 

@@ -24,7 +24,7 @@ from heedful.reports.html import assets, fill, quantity_name, with_ends
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.manifest import verified_result
 
-_ORDERS = ("comprehensiveness", "sufficiency", "token f1", "auprc")
+_ORDERS = ("comprehensiveness", "sufficiency", "token f1", "iou f1", "auprc")
 _LETTERS = 18  # of a name that fit before a picture's scale
 
 

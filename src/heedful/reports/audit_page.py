@@ -14,7 +14,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from heedful.attribution.attention_maps import DELETION, EVERYWHERE, MEAN, RANDOM, ROLLOUT, is_head, layer_name
+from heedful.attribution.attention_maps import (
+    DELETION,
+    EVERYWHERE,
+    MEAN,
+    RANDOM,
+    ROLLOUT,
+    SINKS,
+    is_head,
+    layer_name,
+    weights_of,
+)
 from heedful.audits.result import AuditExample, AuditQuestion, AuditResult, AuditVerdict, Contrast, score_row
 from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
@@ -40,6 +50,7 @@ EVEN = 3  # shades end at the highest weight, but not below so many times an eve
 _HIGHEST = 5  # words in a ranking
 _SHORTEST, _LONGEST, _LETTERS = 5, 40, 400  # words and letters of the text that opens the page
 _MANY_LABELS = 12
+SINK_NAMES = {"first": "the first place", "separator": "separators", "punctuation": "punctuation"}
 _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 _QUERIES = {
     "first": "from the first place, where a classification token stands",
@@ -88,11 +99,13 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         largest=largest_tau(scores),
         steps=STEPS,
         heads=head_tables(scores),
+        ranking=ranking_rows(result, scores),
+        sinks=sink_rows(scores),
         erasure=order_section(scores, "comprehensiveness", "sufficiency"),
         movement=movement_section(scores, result.layers),
         another=another_section(scores, smallest.smallest_divergence),
         argument=argument(result, smallest.smallest_divergence),
-        people=order_section(scores, "token f1", "auprc"),
+        people=order_section(scores, "token f1", "iou f1", "auprc"),
         alignment=order_section(scores, "aer", maps=scores.maps),
         examples=[
             (anchor, shaded_example(example, result.headline))
@@ -439,6 +452,47 @@ def order_section(scores: Scores, *quantities: str, maps: Sequence[str] = ()) ->
     columns = {quantity_name(quantity): scores.column(quantity) for quantity in quantities}
     panels = {title[0].upper() + title[1:]: _singles(scores, orders, column) for title, column in columns.items()}
     return Section(_pictures(quantities[0].replace(" ", "-"), panels), _tables(orders, {"Words ordered by": columns}))
+
+
+@dataclass(frozen=True)
+class RankedRow:
+    """One explanation in the table of all: its grade, the reason, and its numbers as text."""
+
+    name: str
+    shown: bool
+    grade: str
+    reason: str
+    tau: str
+    fall: str
+    people: str
+
+
+def ranking_rows(result: AuditResult, scores: Scores) -> list[RankedRow]:
+    """Every explanation that was ranked, the best first; none where there is only the map shown."""
+    if len(result.explanations) < 2:
+        return []
+    return [
+        RankedRow(
+            e.name,
+            e.name == result.headline,
+            e.verdict.grade or "not graded",
+            e.verdict.sentence,
+            with_ends(scores.score("tau", e.name, DELETION)),
+            with_ends(scores.score("comprehensiveness", e.name)),
+            with_ends(scores.score("token f1", e.name)),
+        )
+        for e in result.explanations
+    ]
+
+
+def sink_rows(scores: Scores) -> list[tuple[str, str, str]]:
+    """The share of the weights on each kind of sink, and the share of places that are such."""
+    weights = weights_of(scores.headline)
+    return [
+        (SINK_NAMES[kind], f"{percent(share.value)} ({interval(share)})", percent(places.value))
+        for kind in SINKS
+        if (share := scores.score("sink", weights, kind)) and (places := scores.score("even share", weights, kind))
+    ]
 
 
 def movement_section(scores: Scores, layers: int) -> Section:

@@ -73,7 +73,7 @@ def render_following(root: Path) -> str:
         stage=training.result.verdict.status == "answered",
         kicker=kicker(training),
         labelled=bool(training.probe.right),
-        decisions=training.probe.decisions,
+        decisions=(*training.probe.decisions, *training.result.same_weights),
         agreements=agreement_lines(training.result),
         data_facts=data_facts(training.probe),
         training_facts=training_facts(training.result),

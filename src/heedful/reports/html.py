@@ -115,7 +115,7 @@ def quantity_name(quantity: str) -> str:
     >>> quantity_name("auprc"), quantity_name("tau with gradient"), quantity_name("sufficiency")
     ('AUPRC', 'τ with gradient', 'sufficiency')
     """
-    known = {"tau": "τ", "token f1": "token F1", "auprc": "AUPRC", "aer": "alignment error rate"}
+    known = {"tau": "τ", "token f1": "token F1", "iou f1": "IOU F1", "auprc": "AUPRC", "aer": "alignment error rate"}
     first, between, rest = quantity.partition(" with ")
     return known.get(first, first) + between + rest
 

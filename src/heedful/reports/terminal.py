@@ -33,6 +33,7 @@ from heedful.storage.tables import cell
 if TYPE_CHECKING:  # a command imports only the results that it prints
     from heedful.audits.dry_run import AuditPlan
     from heedful.audits.result import AuditResult, AuditVerdict
+    from heedful.followed.result import FollowedTraining
     from heedful.papers.claims import LedgerEntry
     from heedful.papers.experiment import Result
     from heedful.preflights.preflight import Preflight
@@ -255,11 +256,34 @@ def print_audit(result: "AuditResult", report: Path) -> None:
     console.print(f"{read}{cut}{right}")
     if scores.importances:
         console.print(_tau(scores))
-    for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "auprc")):
+    for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "iou f1", "auprc")):
         if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
             console.print(_orders(scores, (scores.headline, *scores.importances, RANDOM), quantities))
+    if len(result.explanations) > 1:
+        console.print(_ranking(result))
     for line in _audit_lines(scores, "label" if result.labels else "word"):
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
+    _print_verdict(console, result.verdict, report)
+
+
+def print_followed(result: "FollowedTraining", report: Path) -> None:
+    """The course over the recorded steps, checkpoints with the same weights, the verdict, and the report."""
+    console = _console()
+    console.print(f"{one_line(result.name)}: {len(result.steps)} steps, {result.texts:,} texts", style="bold")
+    names = [row.name for row in result.steps[0].agreements]
+    table = _table("step", "checkpoint", "accuracy", "entropy", *names)
+    for step in result.steps:
+        accuracy = "" if math.isnan(step.accuracy) else percent(step.accuracy)
+        table.add_row(
+            f"{step.step:,}",
+            one_line(step.source),
+            accuracy,
+            _value(step.entropy),
+            *(percent(row.estimate.value) for row in step.agreements),
+        )
+    console.print(table)
+    for sentence in result.same_weights:
+        console.print(f"  {one_line(sentence)}", style="yellow")
     _print_verdict(console, result.verdict, report)
 
 
@@ -275,6 +299,19 @@ def _tau(scores: "Scores") -> Table:
     return table
 
 
+def _ranking(result: "AuditResult") -> Table:
+    """Every explanation with its grade, the best first."""
+    names = {"tau": "τ", "comprehensiveness": "fall without", "token f1": "token F1", "iou f1": "IOU F1"}
+    rows = result.ranking()
+    kept = [name for name in rows[0] if name in names and any(row[name] is not None for row in rows)]
+    table = _table("explanation", "grade", *(names[name] for name in kept), "seconds")
+    for row in rows:
+        numbers = ("" if row[name] is None else written(row[name], 2) for name in kept)
+        seconds = "" if row["seconds"] is None else f"{row['seconds']:.2f}"
+        table.add_row(one_line(row["explanation"]), row["grade"] or "not graded", *numbers, seconds)
+    return table
+
+
 def _orders(scores: "Scores", names: Sequence[str], quantities: Sequence[str]) -> Table:
     """Scores of the words that come first in each order."""
     table = _table("words ordered by", *map(quantity_name, quantities))
@@ -286,7 +323,8 @@ def _orders(scores: "Scores", names: Sequence[str], quantities: Sequence[str]) -
 
 def _audit_lines(scores: "Scores", output: str) -> list[str]:
     """Scores that fit into a sentence; output: what a prediction is."""
-    from heedful.attribution.attention_maps import EVERYWHERE, RANDOM
+    from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, SINKS, weights_of
+    from heedful.reports.audit_page import SINK_NAMES
 
     place = scores.headline if scores.score("tvd", "permuted", scores.headline) else EVERYWHERE
     first = scores.importances[:1]
@@ -302,6 +340,11 @@ def _audit_lines(scores: "Scores", output: str) -> list[str]:
             lines.append(f"{place} {change} moves predictions by {with_ends(moved)}{labels}{rest}")
     if (another := scores.score("adversary", scores.headline)) is not None:
         lines.append(f"another map with the same prediction diverges by {with_ends(another)} nats, at most 0.693")
+    weights = weights_of(scores.headline)
+    sinks = [(kind, share) for kind in SINKS if (share := scores.score("sink", weights, kind)) is not None]
+    if sinks:
+        named = ", ".join(f"{SINK_NAMES[kind]} {percent(share.value)} ({interval(share)})" for kind, share in sinks)
+        lines.append(f"share of the weight of {weights} on sinks: {named}")
     if (aer := scores.score("aer", scores.headline)) is not None:
         chance = scores.score("aer", RANDOM)
         lines.append(

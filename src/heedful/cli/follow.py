@@ -1,0 +1,78 @@
+"""`heedful follow`: the course of attention over saved checkpoints."""
+
+from pathlib import Path
+from typing import Annotated, Any, TypedDict, Unpack
+
+import typer
+
+from heedful.cli.options import AsJson, Device, Label, Text, choice, corpora, label_pairs, number, print_result
+from heedful.errors import ConfigError
+
+SPLITS = ("train", "validation", "test")
+
+
+def _several(ctx: Any, names: str | None) -> Any:
+    """Names joined by commas as a list."""
+    return names if not names or ctx.resilient_parsing else [name.strip() for name in names.split(",")]
+
+
+def _numbers(ctx: Any, steps: str | None) -> Any:
+    """Numbers joined by commas as a list."""
+    if not steps or ctx.resilient_parsing:
+        return steps
+    try:
+        return [int(step) for step in steps.split(",")]
+    except ValueError:
+        raise ConfigError(f"--steps {steps!r} is not of the form 0,100,200") from None
+
+
+class FollowOptions(TypedDict, total=False):
+    """Options of `heedful follow` for the API."""
+
+    revisions: Annotated[
+        str,
+        typer.Option(metavar="NAMES", callback=_several, help="Revisions of one model of the Hub: step0,step1000,…"),
+    ]
+    steps: Annotated[
+        str,
+        typer.Option(
+            metavar="STEPS", callback=_numbers, help="Step of each checkpoint; by default the number in its name."
+        ),
+    ]
+    text: Text
+    label: Label
+    split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
+    labels: Annotated[
+        str,
+        typer.Option(metavar="PAIRS", callback=label_pairs, help="The model's name for each label: data=model,…"),
+    ]
+    tokenizer: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Tokeniser, where the checkpoints have none of their own.")
+    ]
+    max_texts: Annotated[int, number(1, help="Texts to record; of more, so many are drawn; 200 by default.")]
+    device: Device
+    trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")]
+
+
+def follow(
+    checkpoints: Annotated[
+        list[str], typer.Argument(metavar="CHECKPOINT…", help="Folders of checkpoints, or one Hub id with --revisions.")
+    ],
+    data: Annotated[
+        str,
+        typer.Option(metavar="DATA", help="A corpus or your own file: the texts to record.", autocompletion=corpora),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the run; runs/follow-<model> by default.")
+    ] = None,
+    as_json: AsJson = False,
+    **settings: Unpack[FollowOptions],
+) -> None:
+    """Record how attention changed over saved checkpoints of a training."""
+    from heedful import api
+    from heedful.reports.terminal import print_followed
+
+    folder = out or api.RUNS / f"follow-{api.run_name(checkpoints[0])}"
+    options: dict[str, Any] = {**settings}  # read by their callbacks
+    result = api.follow(checkpoints, data, out=folder, **options)
+    print_result(result, print_followed, folder / "report.html", as_json=as_json)
