@@ -36,7 +36,9 @@ def test_value_vectors_of_bert_are_those_of_its_matrices(layer):
         subject.map(read(subject, reader), compare)
 
 
-@pytest.mark.parametrize("make", [tiny.bert, tiny.gpt2, tiny.deberta, tiny.llama, tiny.modernbert], ids=str)
+@pytest.mark.parametrize(
+    "make", [tiny.bert, tiny.gpt2, tiny.deberta, tiny.llama, tiny.modernbert], ids=lambda make: make.__name__
+)
 def test_batched_equals_one_by_one(make):
     made = make()
     with open_model(made.model, made.tokenizer) as (network, reader):

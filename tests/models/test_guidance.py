@@ -109,8 +109,8 @@ def test_help_ends_and_its_steps_count_from_the_release():
     torch.manual_seed(0)
     model = Translator(TINY, int(batch.source.max()) + 1)
     helped = HelpedModel(model, uniform_steps=2, guide=guide)
-    losses = {step: float((helped.at(step), helped.loss(batch))[1]) for step in (0, 1, 2, 3, 4)}
-    own = float(model.loss(batch))
+    losses = {step: float((helped.at(step), helped.loss(batch))[1].detach()) for step in (0, 1, 2, 3, 4)}
+    own = float(model.loss(batch).detach())
     assert model.mode == "learned"
     assert losses[0] == losses[1]
     assert losses[2] == pytest.approx(float(guide.loss(model, batch, 0)))

@@ -13,7 +13,7 @@ from heedful.errors import ConfigError, DataError
 from heedful.models.adversary import probabilities
 from heedful.models.attention import project
 from heedful.models.classifier import AttentionClassifier
-from heedful.models.encoders import Encoder, LSTMEncoder
+from heedful.models.encoders import LSTMEncoder
 from heedful.models.transformer import build_translator
 from heedful.models.translator import PairModel
 
@@ -269,7 +269,7 @@ def _refuse_output(before: Tensor | None) -> None:
 
 
 def _lstm_layer(
-    encoder: Encoder, finish: Callable[[Tensor, Sequence[tuple[Tensor, Tensor]], Tensor | None], States]
+    encoder: nn.Module, finish: Callable[[Tensor, Sequence[tuple[Tensor, Tensor]], Tensor | None], States]
 ) -> LSTMLayer | None:
     """For the fast path; None unless the encoder is one LSTM layer."""
     if not isinstance(encoder, LSTMEncoder) or len(encoder.forwards) > 1:

@@ -230,6 +230,8 @@ def _read(ctx: Any, path: Path | None, more: list[str]) -> dict[str, Any]:
     if isinstance(seeds := content.get("seeds"), list):  # the option takes only their number
         content["seeds"] = tuple(seeds)
         options.discard("seeds")
+    # A table such as [model] holds settings; the option of that name takes a word.
+    options -= {name for name, value in content.items() if isinstance(value, dict)}
     ctx.default_map = {name: value for name, value in content.items() if name in options}
     return content
 

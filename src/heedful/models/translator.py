@@ -157,7 +157,7 @@ class Translator(PairModel):
             dropout = config.dropout if config.layers > 1 else 0.0
             self.encoder = LSTMEncoder(config.embedding, width, config.layers, config.bidirectional, config.dropout)
             self.decoder = nn.LSTM(config.embedding, width, config.layers, batch_first=True, dropout=dropout)
-        self.scorer = PairScorer(width, self.encoder.width, config.attention, config.heads)
+        self.scorer: PairScorer = PairScorer(width, self.encoder.width, config.attention, config.heads)
         projected = config.attention == "affine"
         heads = config.heads if projected else 0
         self.values = nn.ModuleList([nn.Linear(self.encoder.width, width) for _ in range(heads)])

@@ -32,9 +32,10 @@ from heedful.papers.snell2021.models import median_time, share_learned, slower
 from heedful.papers.snell2021.study_numbers import StudyNumbers, study_unit
 from heedful.papers.snell2021.tables import PAIRS, excess_value, heading
 from heedful.storage.serialization import from_mapping
+from heedful.studies.result import Convention
 
 Key = tuple[str, str]  # model, task
-CONVENTION = "cross"
+CONVENTION: Convention = "cross"
 
 
 def copying_units(budget: str) -> dict[Key, list[Unit]]:

@@ -97,7 +97,7 @@ def thinned(split: EncodedSplit, positive: float) -> EncodedSplit:
 
     >>> split = EncodedSplit.of([[4]] * 8, [0, 1] * 4)
     >>> thinned(split, 0.2).labels.tolist()
-    [0, 0, 1, 0, 0]
+    [0, 0, 0, 1, 0]
     """
     if not 0 < positive <= split.labels.mean():
         raise DataError(

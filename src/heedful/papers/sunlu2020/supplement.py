@@ -149,7 +149,7 @@ def _off(
         output = torch.func.functional_call(exact, weights, (every, torch.ones_like(every, dtype=torch.bool)))
         return output.logits, output.scores[:, 0]
 
-    _, moved = torch.func.jvp(scores, ({name: w.detach() for name, w in parameters.items()},), (flow,))
+    moved = torch.func.jvp(scores, ({name: w.detach() for name, w in parameters.items()},), (flow,))[1]
     pairs = zip((polarity, score), (each.detach().cpu().numpy() for each in moved), strict=True)
     return max(float(np.abs(one - other)[1:].max() / np.abs(other).max()) for one, other in pairs)
 
