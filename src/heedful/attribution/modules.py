@@ -24,8 +24,8 @@ class ModuleNetwork:
     """A classifier made of `modules`, by its functions `embed(pieces)` and `run(embedded, change)`.
 
     `run` returns an `Output`. Where `can_change` is true, it uses `change(layer, α)` in place of each layer's α, unless
-    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible. `values(layer,
-    embedded)` states what each head takes over from each position, (B, H, L, D); see `value_vectors`.
+    `change` is None. `fresh(seed)` makes the same network with random parameters, if that is possible.
+    `values(layer, embedded)` states what each head takes over from each position, (B, H, L, D); see `value_vectors`.
 
     >>> table, output = nn.Embedding(9, 4), nn.Linear(4, 2)
     >>> def run(embedded, change):
