@@ -63,7 +63,7 @@ def follow(
         typer.Option(metavar="DATA", help="A corpus or your own file: the texts to record.", autocompletion=corpora),
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder of the run; runs/follow-<model> by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the run; under runs/ by default.")
     ] = None,
     as_json: AsJson = False,
     **settings: Unpack[FollowOptions],
