@@ -24,13 +24,13 @@ class Output:
 
     probabilities: of every label, or of every next output piece. attention: of each layer, from Q positions to the L
     pieces. hidden: the states that each layer's attention reads, one per piece; final: those that the last layer
-    returns, where they are known.
+    returns, where they are known; the first of them alone where the head reads no other and no other was computed.
     """
 
     probabilities: Float[Tensor, "B K"]
     attention: tuple[Float[Tensor, "B H Q L"], ...]
     hidden: tuple[Float[Tensor, "B L D"], ...]
-    final: Float[Tensor, "B L D"] | None = None
+    final: Float[Tensor, "B F D"] | None = None
 
 
 @runtime_checkable
