@@ -312,7 +312,7 @@ def chosen_measures(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple
     """The measures of an audit: all, or those of `only`, without those of `skip`. Names may be joined by commas.
 
     >>> chosen_measures(only=["tau"]), chosen_measures(skip=["hidden,random", "erasure"])
-    (('tau',), ('tau', 'changes', 'adversary'))
+    (('tau',), ('tau', 'changes', 'adversary', 'maps'))
     >>> chosen_measures(skip=["advesary"])
     Traceback (most recent call last):
     heedful.errors.ConfigError: --skip: unknown measure 'advesary'; did you mean 'adversary'?
