@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from markupsafe import escape
 from torch import nn
 
 from heedful.attribution.interface import Subject
@@ -235,7 +236,7 @@ def test_the_result_is_plain_json_and_comes_back(run):
     assert len(table) == 4 * 3
     assert set(table["step"]) == {0, 2, 5, 7}
     assert "A(alpha,delta)" in set(table["quantity"])
-    assert run.result().verdict.sentence[:20] in run.result()._repr_html_()
+    assert escape(run.result().verdict.sentence[:20]) in run.result()._repr_html_()
 
 
 def test_taken_up_again_as_if_never_interrupted(tmp_path):
