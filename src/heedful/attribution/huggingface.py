@@ -159,24 +159,32 @@ class HuggingFaceModel(OpenedModel):
         mask: Bool[Tensor, "B L"] | None = None,
         change: Change | None = None,
         remembered: dict[nn.Module, Any] | None = None,
+        everywhere: bool = False,
     ) -> Float[Tensor, "B K"]:
         """The probabilities for these states at the input of a layer; differentiable.
 
         remembered: filled with what the layer computes from the states alone, for further runs on the same tensor.
+        everywhere: whether all positions are computed, also those that the prediction does not depend on.
         """
         assert self.stack is not None
         with self.stack.starting_at(layer, states, remembered):
-            return self._predicted(self._filler(states), mask, change, layer)
+            return self._predicted(self._filler(states), mask, change, layer, everywhere)
 
     def _predicted(
-        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None, change: Change | None, first_layer: int = 0
+        self,
+        embedded: Embedded,
+        mask: Bool[Tensor, "B L"] | None,
+        change: Change | None,
+        first_layer: int = 0,
+        everywhere: bool = False,
     ) -> Float[Tensor, "B K"]:
         inputs = self._inputs(embedded, mask)
 
         def predict() -> Any:
             return self.model(**inputs, return_dict=True)
 
-        with self.stack.first_position_after(self.narrow) if self.stack is not None and self.narrow else nullcontext():
+        stack = None if everywhere or not self.narrow else self.stack
+        with nullcontext() if stack is None else stack.first_position_after(self.narrow):
             if change is None:
                 returned = predict()
             elif self.taps is None:

@@ -327,14 +327,16 @@ class Subject:
         states: Tensor,
         change: Change | None = None,
         remembered: dict[nn.Module, Any] | None = None,
+        *,
+        everywhere: bool = False,
     ) -> Tensor:
         """Probabilities for these states at the input of a layer; they are not checked to be numbers.
 
-        remembered: see `ResumingNetwork.resume`.
+        remembered, everywhere: see `ResumingNetwork.resume`.
         """
         self.on_run(*states.shape[:2])
         return cast(ResumingNetwork, self.placed(batch)).resume(
-            layer, states, None if bool(batch.mask.all()) else batch.mask, change, remembered
+            layer, states, None if bool(batch.mask.all()) else batch.mask, change, remembered, everywhere
         )
 
     def changed(

@@ -116,10 +116,12 @@ class ResumingNetwork(Network, Protocol):
         mask: Bool[Tensor, "B L"] | None = None,
         change: Change | None = None,
         remembered: dict[nn.Module, Any] | None = None,
+        everywhere: bool = False,
     ) -> Float[Tensor, "B K"]:
         """The probabilities for these states at the input of a layer; differentiable.
 
         remembered: filled with what the layer computes from the states alone, for further runs on the same tensor.
+        everywhere: whether all positions are computed, also those that the prediction does not depend on.
         """
 
 

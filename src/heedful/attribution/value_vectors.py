@@ -48,6 +48,7 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
     B, H, Q, L = alpha.shape
     if Q != L:
         return None
+    resumes = subject.resumes_at(layer)
 
     def states(weights: Tensor, kept: range) -> list[Tensor]:
         """The results with three axes after this layer's softmax, where its weights are these."""
@@ -68,7 +69,10 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
             return result
 
         with torch.no_grad(), Tap(record, "states"):
-            subject.run(batch, change=change, finite=False)  # all positions: a run of the last layer may leave some out
+            if resumes:  # the layers below are not run again
+                subject.resume(batch, layer, output.hidden[layer], change, everywhere=True)
+            else:
+                subject.run(batch, change=change, finite=False)
         return seen
 
     first = range(STEPS)
