@@ -200,7 +200,7 @@ def test_treebank_text_comes_through_unchanged(mirror):
     sentences = [line.split(" ", 1)[1] for line in lines]
     changed = [sentence for sentence in sentences if tokenise(sentence) != sentence.split()]
     assert len(sentences) == 6920
-    assert len(changed) == 6  # five end in "x.", "j." or "t.", and one has no mark that stands alone
+    assert changed == ["i have to admit that i am baffled by jason x."]  # nothing else in it says that it is tokenised
 
 
 @given(st.text())

@@ -62,13 +62,16 @@ def normalise(text: str, rules: TokenRules = PLAIN) -> str:
 def is_tokenised(tokens: Sequence[str]) -> bool:
     """Whether these tokens, which stand between spaces in a text, are its words already.
 
-    They are if a mark stands alone, the last word has no period at its end, and no token would be split but an
-    abbreviation (`no.`, `j.`), an address (`a.com`), the first half of a compound (`anti-`) or a run such as `?!`.
+    They are if a mark or the end of a contraction (`'s`) stands alone, the last word has no period at its end (an
+    initial may: `jason x.`), and no token would be split but an abbreviation (`no.`, `j.`), an address (`a.com`), the
+    first half of a compound (`anti-`) or a run such as `?!`.
 
     >>> is_tokenised("vietnam no. 1 , again !".split()), is_tokenised("vietnam no. 1, again !".split())
     (True, False)
+    >>> is_tokenised("it 's jason x.".split()), is_tokenised("it 's over.".split()), is_tokenised("jason x.".split())
+    (True, False, False)
     """
-    if _ALONE.isdisjoint(tokens) or (tokens[-1].endswith(".") and tokens[-1].strip(".")):
+    if _ALONE.isdisjoint(tokens) or (tokens[-1].endswith(".") and len(tokens[-1].strip(".")) > 1):
         return False
     split = _splitter(tokens)
     return all(split(token) == (token,) or _KEPT.fullmatch(token) for token in tokens)
@@ -96,7 +99,7 @@ def _splitter(tokens: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     return _split_cached if max(map(len, tokens), default=0) < LONGEST_CACHED else split_token
 
 
-_ALONE = frozenset(".,!?;:")
+_ALONE = frozenset(".,!?;:") | {"n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "``", "''"}
 
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _INTEGER = re.compile(r"\d+(?:,\d\d\d)*")
