@@ -20,12 +20,13 @@ LONGEST = 300  # words; the rest of a review is cut, and counted
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder for the study")
-    parser.add_argument("--steps", type=int, default=200, help="updates of 32 reviews; 50 see each review once")
+    parser.add_argument("--steps", type=int, default=600, help="updates of 32 reviews; 50 see each review once")
     options = parser.parse_args()
-    marks = sorted({0, 50, 100, 150, options.steps} & set(range(options.steps + 1)))
+    marks = sorted({0, 50, 100, 150, 200, options.steps // 2, options.steps} & set(range(options.steps + 1)))
     result = heedful.study(
         "eraser-movies",
         out=options.out,
+        seeds=(0, 1),
         max_length=LONGEST,
         model=ModelConfig(embedding=100, hidden=64, scorer_hidden=64, dropout=0.3),
         train=TrainConfig(steps=options.steps, evaluate_at=tuple(marks)),
