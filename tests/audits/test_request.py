@@ -1,16 +1,18 @@
 import json
+import os
 from pathlib import Path
 
 import datasets
 import polars as pl
 import pytest
 
+import heedful
 from heedful.attribution.interface import Passage
 from heedful.audits import request
 from heedful.audits.request import match_labels, open_request
 from heedful.data.corpus import EMPTY, Corpus, Split
 from heedful.data.parallel import NO_PAIRS, ParallelCorpus, ParallelSplit
-from heedful.errors import ConfigError, DataError
+from heedful.errors import ConfigError, DataError, HeedfulError
 from heedful.studies.run_directory import RunDirectory
 from tests.audits import tiny
 from tests.audits.constructed import pooled
@@ -194,3 +196,9 @@ def test_texts_without_labels(tmp_path):
     for data in (TEXTS, tmp_path / "a.txt"):
         with open_request(made.model, data, tokenizer=made.tokenizer) as asked:
             assert [p.label for p in asked.passages] == [None] * len(TEXTS)
+
+
+def test_a_study_whose_settings_are_a_pipe_is_refused_by_that_name(tmp_path):
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(HeedfulError, match=r"config\.toml is a pipe"):
+        heedful.audit(tmp_path)

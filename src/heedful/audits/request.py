@@ -4,6 +4,7 @@ Models: a Hugging Face model, folder or Hub id; one of our own runs; a `Subject`
 `open_data` opens; an ERASER folder with its marked words; for a run, its own validation texts.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -172,7 +173,8 @@ def _of_run(model: Any, corpus: Data | None, split: SplitName | None, labels: Na
 
 
 def _is_run(model: Any) -> bool:
-    return isinstance(model, str | Path) and valid_path(Path(model) / "config.toml", DataError).is_file()
+    """Whether it is the folder of a study, also where its config.toml is a link or a pipe, which is then refused."""
+    return isinstance(model, str | Path) and os.path.lexists(valid_path(Path(model) / "config.toml", DataError))
 
 
 def _opened(
