@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.audits import audit
 from heedful.audits.audit import fingerprint
 from heedful.audits.parts import MeasuredPart, measured
 from heedful.audits.result import AuditExample, Weights
@@ -94,3 +95,17 @@ def test_half_precision_has_a_fingerprint_too():
     network = pooled().network
     network.modules[0].to(torch.bfloat16)
     assert len(fingerprint(network)) == 64
+
+
+def test_expected_passes_are_counted_anew_for_another_measurement(monkeypatch):
+    monkeypatch.setattr(audit, "BEAT", 0.0)
+    seen = []
+    heartbeat = audit._Heartbeat(seen.append)
+    heartbeat.progress({"model": "audit", "step": 0, "steps": 4})
+    heartbeat.run(100, 5)
+    heartbeat.progress({"model": "audit", "step": 4, "steps": 4})
+    heartbeat.progress({"model": "other weights for mean", "step": 0, "steps": 4})
+    heartbeat.run(10, 5)
+    heartbeat.progress({"model": "other weights for mean", "step": 2, "steps": 4})
+    heartbeat.run(1, 5)
+    assert seen[-1] == {"model": "other weights for mean", "step": 2, "steps": 4, "expected": 20, "passes": 11}

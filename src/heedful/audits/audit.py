@@ -114,6 +114,7 @@ def run_audit(
                 ordered,
                 partial(measurements.search, name),
                 key=digest([key, name]),
+                name=f"other weights for {name}",
                 chunk=settings.chunk,
                 on_progress=heartbeat.progress,
             )
@@ -159,8 +160,9 @@ class _Heartbeat:
         """Pass on an event of progress, and remember it; all passages may need as many passes as those so far."""
         if "step" in event:
             step, steps = event["step"], event["steps"]
-            self.first = self.first if self.event else step
-            self.event = {"model": "audit", "step": step, "steps": steps}
+            if event["model"] != self.event.get("model"):
+                self.passes, self.first = 0, step
+            self.event = {"model": event["model"], "step": step, "steps": steps}
             if step > self.first:
                 self.event["expected"] = self.passes * (steps - self.first) // (step - self.first)
         self.on_progress(event)

@@ -41,22 +41,23 @@ def measured(
     measure: Callable[[Text], MeasuredPart],
     *,
     key: str,
+    name: str = "audit",
     more: Collection[int] = (),
     chunk: int = 32,
     on_progress: OnEvent = lambda line: None,
 ) -> list[MeasuredPart]:
     """`measure` of every text, in chunks; each text is cached in `folder` by itself, and read if it is there.
 
-    key: everything besides a text that its result depends on; with the text it names the file. more: the numbers of
-    texts of which more is kept, which the names of their files depend on. The first text is
+    key: everything besides a text that its result depends on; with the text it names the file. name: what is measured.
+    more: the numbers of texts of which more is kept, which the names of their files depend on. The first text is
     measured alone, so that an audit that is interrupted soon after has something to go on from. chunk: how many
     passages are measured together. Progress counts passages: `{"model": "audit", "step": 32, "steps": 200}`.
     """
-    cache = StepCache(folder, lambda notice: on_progress({"model": "audit", "notice": notice}))
+    cache = StepCache(folder, lambda notice: on_progress({"model": name, "notice": notice}))
     names = [digest([FORMAT, key, text, text[0].text in more])[:32] for text in texts]
-    parts = {i: _part(stored) for i, name in enumerate(names) if (stored := cache.get(name)) is not None}
+    parts = {i: _part(stored) for i, file in enumerate(names) if (stored := cache.get(file)) is not None}
     total, done = sum(map(len, texts)), sum(len(texts[i]) for i in parts)
-    begun: Event = {"model": "audit", "step": done, "steps": total}
+    begun: Event = {"model": name, "step": done, "steps": total}
     on_progress({**begun, "resumed": True} if parts else begun)
     for group in _chunks(texts, chunk):
         missing = [i for i in group if i not in parts]
@@ -69,8 +70,8 @@ def measured(
             cache.put(names[i], _plain_part(split[i]))
             parts[i] = split[i]
             done += len(texts[i])
-        on_progress({"model": "audit", "step": done, "steps": total})
-    on_progress({"model": "audit", "done": True})
+        on_progress({"model": name, "step": done, "steps": total})
+    on_progress({"model": name, "done": True})
     return [parts[i] for i in range(len(texts))]
 
 
