@@ -26,6 +26,7 @@ HIDDEN_INTEGRATED, HIDDEN_DELETION = "hidden integrated gradients", "hidden leav
 RANDOM = "random order"
 EVERYWHERE = "all layers"
 LONG = 512  # pieces of a text from which on not all attention is kept
+ROWS_AT_ONCE = 256  # of a product of two maps, so that it takes the place of the first
 
 
 def layer_name(layer: int, head: int | None = None) -> str:
@@ -122,7 +123,7 @@ def read_attention(subject: Subject, passages: Sequence[Passage]) -> Reading:
 
         def keep(layer: int, alpha: Tensor) -> Tensor:
             nonlocal flow
-            rows[layer] = query_rows(alpha, query, weights)
+            rows[layer] = query_rows(alpha, query, weights).clone()  # a view would keep the whole layer
             flow = None if layer != len(rows) - 1 or (layer and flow is None) else _flow_through(flow, alpha)
             return alpha
 
@@ -247,6 +248,25 @@ def query_rows(
     return alpha[:, :, 0 if query == "first" else -1]
 
 
+def needed_rows(
+    alpha: Float[Tensor, "B H Q L"], query: Query, weights: Float[Tensor, "B Q"] | None = None
+) -> tuple[Float[Tensor, "B H R L"], Float[Tensor, "B R"] | None]:
+    """The rows of attention that `query_rows` reads, and their weights: it gives the same for these as for all.
+
+    >>> needed_rows(torch.eye(3)[None, None], "last")[0]
+    tensor([[[[0., 0., 1.]]]])
+    >>> alpha, weights = needed_rows(torch.eye(3)[None, None], "at", torch.tensor([[0.0, 1.0, 0.0]]))
+    >>> query_rows(alpha, "at", weights)
+    tensor([[[0., 1., 0.]]])
+    """
+    if weights is not None:
+        read = (weights != 0).any(0).nonzero()[:, 0]
+        return alpha[:, :, read], weights[:, read]
+    if query == "mean":
+        return alpha, None
+    return alpha[:, :, :1] if query == "first" else alpha[:, :, -1:], None
+
+
 def rollout(attention: Sequence[Float[Tensor, "B H Q L"]]) -> Float[Tensor, "B L L"] | None:
     """Attention followed through the layers (Abnar & Zuidema 2020), half of each position being its own.
 
@@ -270,8 +290,14 @@ def _flow_through(flow: Float[Tensor, "B L L"] | None, alpha: Float[Tensor, "B H
     """One layer of `rollout` more; flow: through the layers below, None at the first."""
     if alpha.shape[2] != alpha.shape[3] or alpha.shape[3] == 1:
         return None
-    eye = torch.eye(alpha.shape[-1], dtype=torch.float64, device=alpha.device)
-    flow = eye[None] if flow is None else flow
-    mixed = alpha.mean(1, dtype=torch.float64) / 2 + eye / 2
-    through: Tensor = mixed / mixed.sum(-1, keepdim=True) @ flow
-    return through
+    B, H, _, L = alpha.shape
+    mixed = torch.zeros(B, L, L, dtype=torch.float64, device=alpha.device)
+    for head in range(H):  # one by one: a copy of all heads in double precision would be twice the layer
+        mixed += alpha[:, head]
+    mixed /= 2 * H
+    mixed.diagonal(dim1=1, dim2=2).add_(0.5)
+    mixed /= mixed.sum(-1, keepdim=True)
+    if flow is not None:
+        for some in mixed.split(ROWS_AT_ONCE, dim=1):
+            some.copy_(some @ flow)
+    return mixed

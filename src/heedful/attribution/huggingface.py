@@ -142,6 +142,12 @@ class HuggingFaceModel(OpenedModel):
         """The probabilities alone; differentiable."""
         return self._predicted(embedded, mask, change)
 
+    def states(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> tuple[Float[Tensor, "B L D"], ...]:
+        """The states that each layer reads; differentiable. Of the attention nothing is kept."""
+        return self._states(self._changed(self._inputs(embedded, mask) | {"output_hidden_states": True}, change))
+
     def resumes_at(self, layer: int) -> bool:
         """Whether the model can be run from this layer on; tried once, on a sample."""
         if layer not in self._resumes:
@@ -178,20 +184,21 @@ class HuggingFaceModel(OpenedModel):
         first_layer: int = 0,
         everywhere: bool = False,
     ) -> Float[Tensor, "B K"]:
-        inputs = self._inputs(embedded, mask)
-
-        def predict() -> Any:
-            return self.model(**inputs, return_dict=True)
-
         stack = None if everywhere or not self.narrow else self.stack
         with nullcontext() if stack is None else stack.first_position_after(self.narrow):
-            if change is None:
-                returned = predict()
-            elif self.taps is None:
-                raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
-            else:
-                returned = self.taps.run(predict, change, first_layer)
-        return self._probabilities(returned)
+            return self._probabilities(self._changed(self._inputs(embedded, mask), change, first_layer))
+
+    def _changed(self, inputs: dict[str, Any], change: Change | None, first_layer: int = 0) -> Any:
+        """What the model returns for these arguments, with its attention changed."""
+
+        def returned() -> Any:
+            return self.model(**inputs, return_dict=True)
+
+        if change is None:
+            return returned()
+        if self.taps is None:
+            raise DataError(f"{name_of(self.model)} computes its attention where it cannot be replaced")
+        return self.taps.run(returned, change, first_layer)
 
     def _inputs(
         self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, *, everywhere: bool = False
@@ -223,11 +230,15 @@ class HuggingFaceModel(OpenedModel):
 
     def _output(self, returned: Any, embedded: Embedded) -> Output:
         attention = attention_of(self.model, returned.attentions, embedded.shape[1])
-        hidden = returned.hidden_states or ()
-        if len(hidden) < len(attention):
-            raise DataError(f"{name_of(self.model)} has {len(attention)} attentions, but {len(hidden)} hidden states")
-        final = hidden[len(attention)] if len(hidden) > len(attention) else None
-        return Output(self._probabilities(returned), attention, tuple(hidden[: len(attention)]), final)
+        hidden = self._states(returned)
+        final = returned.hidden_states[len(hidden)] if len(returned.hidden_states) > len(hidden) else None
+        return Output(self._probabilities(returned), attention, hidden, final)
+
+    def _states(self, returned: Any) -> tuple[Tensor, ...]:
+        hidden = tuple(returned.hidden_states or ())
+        if len(hidden) < self.layers:
+            raise DataError(f"{name_of(self.model)} has {self.layers} attentions, but {len(hidden)} hidden states")
+        return hidden[: self.layers]
 
     def _filler(self, states: Tensor) -> Tensor:
         """Embeddings of the right shape; what is made of them is not used."""

@@ -366,7 +366,7 @@ def _masked_prediction(subject: Subject, batch: PassageBatch, layer: int) -> Cal
         states = parts.encode(network.embed(batch.pieces), batch.mask, batch.before)
         scores = parts.score(states)
     else:
-        changed = subject.changed(batch, number, subject.run(batch).hidden[number])
+        changed = subject.changed(batch, number, subject.states(batch)[number])
 
     def probabilities(row: Tensor, keep: Tensor) -> Tensor:
         if parts is not None:

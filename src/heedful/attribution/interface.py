@@ -339,6 +339,33 @@ class Subject:
             layer, states, None if bool(batch.mask.all()) else batch.mask, change, remembered, everywhere
         )
 
+    def states(self, batch: PassageBatch, change: Change | None = None) -> tuple[Float[Tensor, "B L D"], ...]:
+        """The states that each layer's attention reads, as in `Output.hidden`.
+
+        Attention is not kept where the network allows it: a long text needs the memory of one layer.
+        """
+        network = self.placed(batch)
+        if self.parts is not None or batch.before is not None or not isinstance(network, ResumingNetwork):
+            return self.run(batch, change=change).hidden
+        embedded = network.embed(batch.pieces)
+        self.on_run(*embedded.shape[:2])
+        return network.states(embedded, None if bool(batch.mask.all()) else batch.mask, change)
+
+    def entered(self, batch: PassageBatch, layer: int) -> tuple[Float[Tensor, "B H Q L"], Float[Tensor, "B L D"]]:
+        """A layer's attention, and the states that it reads; nothing of other layers is kept if that can be avoided."""
+        if not self.network.can_change:
+            output = self.run(batch)
+            return output.attention[layer], output.hidden[layer]
+        kept: list[Tensor] = []
+
+        def keep(number: int, alpha: Tensor) -> Tensor:
+            if number == layer:
+                kept.append(alpha)
+            return alpha
+
+        states = self.states(batch, keep)[layer]
+        return kept[0], states
+
     def changed(
         self, batch: PassageBatch, layer: int, states: Float[Tensor, "B L D"]
     ) -> Callable[[Int[Tensor, " R"] | None, Change], Float[Tensor, "R K"]]:

@@ -5,7 +5,7 @@ ranks first are erased, to see whether the prediction needs them (comprehensiven
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +26,9 @@ from heedful.attribution.interface import (
     Subject,
     check_finite,
     numbers,
+    within,
 )
+from heedful.attribution.network import PredictingNetwork
 from heedful.attribution.weighted_maps import norms_of
 from heedful.metrics import entropy as metrics
 from heedful.metrics.faithfulness import aopc, comprehensiveness, sufficiency
@@ -67,7 +69,7 @@ def prediction_changes(
     resumed = {layer for layer, _ in changes.values() if layer is not None and subject.resumes_at(layer)}
 
     def of_batch(batch: PassageBatch) -> Numbers:
-        states = subject.run(batch).hidden if resumed else ()
+        states = subject.states(batch) if resumed else ()
         found = []
         for layer, change in changes.values():
             if layer is not None and layer in resumed:  # the layers below are not run again
@@ -104,10 +106,21 @@ def visible_places(subject: Subject) -> Visible:
         if L not in known:
             draw = torch.randn(1, *like.shape[1:], generator=torch.Generator().manual_seed(L), dtype=torch.float64)
             inputs = torch.cat([scale * draw for scale in PROBES]).to(like)
-            with torch.no_grad():
-                rows = torch.zeros(len(inputs), dtype=torch.long, device=like.device)
-                attention = subject.placed(batch.take(rows)).run(inputs).attention
-            known[L] = [(alpha > 0).any(0).any(0) for alpha in attention]
+            seen: dict[int, Tensor] = {}
+
+            def look(layer: int, alpha: Tensor) -> Tensor:
+                places = (alpha > 0).any(0).any(0)
+                seen[layer] = seen[layer] | places if layer in seen else places
+                return alpha
+
+            for some in inputs.split(within(subject.max_tokens)(L)):
+                network = subject.placed(batch.take(torch.zeros(len(some), dtype=torch.long, device=like.device)))
+                with torch.no_grad():
+                    if isinstance(network, PredictingNetwork):  # which keeps no attention
+                        network.predict(some, change=look)
+                    else:
+                        network.run(some, change=look)
+            known[L] = [seen[layer] for layer in range(subject.network.layers)]
         return known[L]
 
     def visible(batch: PassageBatch, layer: int, alpha: Tensor) -> Tensor:
@@ -131,8 +144,11 @@ def permuted(
     def change(batch: PassageBatch, number: int, alpha: Tensor) -> Tensor:
         if layer not in (None, number):
             return alpha
-        keys = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, number).random(shape))
-        moved = permute(alpha, keys, _places(visible, batch, number, alpha))
+        draws = [passage_rng(passage, seed, number) for passage in batch.passages]
+        keys = _drawn(batch, alpha, lambda b, shape: draws[b].random(shape))
+        places, moved = _places(visible, batch, number, alpha), torch.empty_like(alpha)
+        for k, own in enumerate(keys):
+            moved[:, k] = permute(alpha[:, k], own, places[:, k])
         return _in_head(head, alpha, moved)
 
     return change
@@ -150,16 +166,20 @@ def uniform(layer: int | None = None, head: int | None = None, *, visible: Visib
 
 
 def _drawn(
-    batch: PassageBatch, alpha: Tensor, draw: Callable[[Passage, tuple[int, int, int]], NDArray[np.float64]]
-) -> Tensor:
-    """Random numbers for each weight of a layer, drawn for each passage without its padding."""
-    _, H, Q, L = alpha.shape
-    values = np.zeros(alpha.shape)
-    for b, passage in enumerate(batch.passages):
-        length = len(passage.pieces)
-        rows = length if Q == L else Q
-        values[b, :, :rows, :length] = draw(passage, (H, rows, length))
-    return torch.from_numpy(values).to(alpha.device)
+    batch: PassageBatch, alpha: Tensor, draw: Callable[[int, tuple[int, int]], NDArray[np.float64]]
+) -> Iterator[Float[Tensor, "B Q L"]]:
+    """Random numbers for each weight of a layer, head by head, drawn for each passage without its padding.
+
+    draw: of a passage's number in the batch and a shape.
+    """
+    B, H, Q, L = alpha.shape
+    for _ in range(H):
+        values = np.zeros((B, Q, L))
+        for b, passage in enumerate(batch.passages):
+            length = len(passage.pieces)
+            rows = length if Q == L else Q
+            values[b, :rows, :length] = draw(b, (rows, length))
+        yield torch.from_numpy(values).to(alpha.device)
 
 
 def _places(visible: Visible | None, batch: PassageBatch, layer: int, alpha: Tensor) -> Tensor:
@@ -196,7 +216,7 @@ def equalise(alpha: Float[Tensor, "*rows L"], visible: Bool[Tensor, "*rows L"]) 
     tensor([0.5000, 0.0000, 0.5000])
     """
     places = visible.to(alpha.dtype)
-    return places * alpha.sum(-1, keepdim=True) / places.sum(-1, keepdim=True).clamp_min(1)
+    return places * (alpha.sum(-1, keepdim=True) / places.sum(-1, keepdim=True).clamp_min(1))
 
 
 def passage_rng(passage: Passage, *seeds: int) -> np.random.Generator:
@@ -341,8 +361,9 @@ def _map_of_words(
 
 
 def _random_scores(batch: PassageBatch, layer: int, alpha: Tensor, seed: int) -> Tensor:
-    noise = _drawn(batch, alpha, lambda passage, shape: passage_rng(passage, seed, layer).standard_normal(shape))
-    return (NOISE * noise).to(alpha)
+    draws = [passage_rng(passage, seed, layer) for passage in batch.passages]
+    noise = _drawn(batch, alpha, lambda b, shape: draws[b].standard_normal(shape))
+    return torch.stack([(NOISE * head).to(alpha) for head in noise], dim=1)
 
 
 def _log(alpha: Tensor, visible: Tensor) -> Tensor:

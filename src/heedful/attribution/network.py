@@ -103,6 +103,11 @@ class PredictingNetwork(Network, Protocol):
 class ResumingNetwork(Network, Protocol):
     """A network that can be run from one of its layers on, so that the layers below are computed once."""
 
+    def states(
+        self, embedded: Embedded, mask: Bool[Tensor, "B L"] | None = None, change: Change | None = None
+    ) -> tuple[Float[Tensor, "B L D"], ...]:
+        """The hidden states that `run` gives, or `run_padded` with a mask, without its attention; differentiable."""
+
     def resumes_at(self, layer: int) -> bool:
         """Whether `resume` gives the same as a run of the whole network."""
 

@@ -18,6 +18,7 @@ from heedful.attribution.network import Network
 from heedful.attribution.taps import Tap
 
 LINEAR = 1e-3  # largest error of the equation, as a share of the largest contribution
+PRODUCTS = 1 << 24  # numbers that norms of contributions are computed from at once
 STEPS = 24  # results after the softmax among which the output of attention is looked for
 
 
@@ -43,8 +44,7 @@ def states_values(network: Network) -> bool:
 
 
 def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | None:
-    output = subject.run(batch)
-    alpha = output.attention[layer].detach()
+    alpha, own = subject.entered(batch, layer)
     B, H, Q, L = alpha.shape
     if Q != L:
         return None
@@ -70,7 +70,7 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
 
         with torch.no_grad(), Tap(record, "states"):
             if resumes:  # the layers below are not run again
-                subject.resume(batch, layer, output.hidden[layer], change, everywhere=True)
+                subject.resume(batch, layer, own, change, everywhere=True)
             else:
                 subject.run(batch, change=change, finite=False)
         return seen
@@ -118,8 +118,15 @@ def contribution_norms(alpha: Float[Tensor, "B H Q L"], vectors: Float[Tensor, "
     >>> contribution_norms(alpha, torch.tensor([[[[0.0, 0.0], [3.0, 4.0]]]]))[0, 0].round(decimals=3)
     tensor([0.0000, 0.5000], dtype=torch.float64)
     """
-    f, weights = vectors.double(), alpha.double()
+    f = vectors.double()
     products = torch.einsum("bhld,bkld->bhkl", f, f)
-    squares = torch.einsum("bhql,bkql,bhkl->bql", weights, weights, products)
+    at_once = max(1, PRODUCTS // products.numel())  # rows: every pair of heads has a product at every place
+    squares = torch.cat(
+        [
+            torch.einsum("bhql,bkql,bhkl->bql", weights, weights, products)
+            for weights in map(Tensor.double, alpha.split(at_once, dim=2))
+        ],
+        dim=1,
+    )
     none = squares <= 0  # where the gradient of a square root is not finite
     return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.attribution.attention_maps import head_of, layer_of, query_rows
+from heedful.attribution.attention_maps import head_of, layer_of, needed_rows, query_rows
 from heedful.attribution.importance import gradient_of
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers, target_probability, within
 from heedful.attribution.network import Output
@@ -28,12 +28,12 @@ def norm_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weighted
     layers = _layers(subject, of)
 
     def of_batch(batch: PassageBatch) -> list[Numbers | None]:
-        output, total = subject.run(batch), torch.zeros((), device=batch.pieces.device)
+        total = torch.zeros((), device=batch.pieces.device)
         for layer in layers:
             norms = norms_of(subject, batch, layer, head_of(of))
             if norms is None:
                 return [None] * len(batch.passages)
-            total = total + norms(output.attention[layer])
+            total = total + norms(subject.entered(batch, layer)[0])
         return [*batch.words_of(total / len(layers))]
 
     return _known(subject.map(passages, of_batch, at_once=within(max(1, subject.max_tokens // 4))))
@@ -49,7 +49,8 @@ def norms_of(
     chosen = slice(None) if head is None else slice(head, head + 1)
 
     def norms(alpha: Tensor) -> Tensor:
-        return query_rows(contribution_norms(alpha[:, chosen], vectors[:, chosen])[:, None], query, weights)[:, 0]
+        rows, shares = needed_rows(alpha[:, chosen], query, weights)
+        return query_rows(contribution_norms(rows, vectors[:, chosen])[:, None], query, shares)[:, 0]
 
     return norms
 
@@ -68,12 +69,13 @@ def gradient_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weig
             return used[number]
 
         embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
-        y = target_probability(subject.run(batch, embedded, keep).probabilities, batch)
+        y = target_probability(subject.probabilities(batch, embedded, keep), batch)
         weights = [used[layer] for layer in layers]
         total = torch.zeros((), device=batch.pieces.device)
         for alpha, gradient in zip(weights, gradient_of(y, weights), strict=True):
-            raised = alpha.double() * gradient.double().clamp_min(0)
-            total = total + (raised if head is None else raised[:, head : head + 1]).sum((1, 2))
+            for number in range(alpha.shape[1]) if head is None else (head,):  # one by one, in double precision
+                raised = alpha[:, number].double() * gradient[:, number].double().clamp_min(0)
+                total = total + raised.sum(1)
         return batch.words_of(total)
 
     return subject.map(passages, of_batch, gradients=True)
