@@ -67,7 +67,7 @@ def test_devices(monkeypatch):
     assert doctor.examine().machine["device"] == "none: torch is missing"
 
 
-@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow"])
+@pytest.mark.parametrize("tracker", ["tensorboard", "mlflow", "wandb"])
 def test_a_missing_tracker_is_one_sentence(monkeypatch, command, tmp_path, tracker):  # noqa: F811
     monkeypatch.setitem(sys.modules, tracker, None)
     monkeypatch.setitem(sys.modules, f"{tracker}.summary", None)

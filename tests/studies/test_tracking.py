@@ -1,4 +1,4 @@
-"""Metrics reach the real TensorBoard and the real MLflow, each evaluation once."""
+"""Metrics reach the real TensorBoard, MLflow, Weights & Biases and trackio, each evaluation once."""
 
 import json
 import math
@@ -7,9 +7,11 @@ import pytest
 
 from heedful.api import study
 from heedful.errors import ConfigError
+from heedful.followed.training import Recorder
 from heedful.studies.result import StudyResult
 from heedful.studies.run_directory import RunDirectory, model_specs
-from heedful.studies.tracking import Tracking, result_metrics, tracking
+from heedful.studies.tracking import Tracking, open_trackers, result_metrics, tracking
+from tests.audits import tiny
 from tests.conftest import tiny_corpus
 
 
@@ -99,6 +101,97 @@ def test_mlflow_has_a_run_within_the_studys_for_each_model(tracked_run):
             assert len(history) == len(wanted)
 
 
+def points_of_wandb(folder):
+    """Every metric of the only run as {name: [(step, value), …]}, its settings, and its exit code."""
+    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.sdk.internal.datastore import DataStore
+
+    (path,) = folder.glob("wandb/offline-run-*/*.wandb")
+    store, points, settings, code = DataStore(), {}, {}, None
+    store.open_for_scan(path)
+    while (data := store.scan_data()) is not None:
+        record = Record()
+        record.ParseFromString(data)
+        settings |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+        code = record.exit.exit_code if record.HasField("exit") else code
+        row = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for name, value in row.items():
+            model, _, metric = name.partition("/")
+            if metric and metric != "step":
+                points.setdefault(name, []).append((row[f"{model}/step"], value))
+    store.close()
+    return points, settings, code
+
+
+def points_of_trackio(folder):
+    """Every metric of the only run as {name: [(step, value), …]}, and its settings."""
+    from trackio.sqlite_storage import SQLiteStorage
+
+    (run,) = SQLiteStorage.get_runs("mine")
+    points = {}
+    for row in SQLiteStorage.get_logs("mine", run):
+        for name, value in row.items():
+            if "/" in name:
+                points.setdefault(name, []).append((row["step"], value))
+    return points, SQLiteStorage.get_run_config("mine", run), None
+
+
+@pytest.fixture(params=["wandb", "trackio"])
+def logger(request, tmp_path, monkeypatch):
+    """The name of a logger that keeps its runs in a folder, and a function that reads the only run there."""
+    library = pytest.importorskip(request.param, reason="it is not installed")
+    for name, value in {"WANDB_MODE": "offline", "WANDB_DIR": tmp_path, "WANDB_SILENT": "true"}.items():
+        monkeypatch.setenv(name, str(value))
+    if request.param == "trackio":
+        for module in ("trackio.sqlite_storage", "trackio.utils"):
+            monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path / "trackio")
+    read = {"wandb": points_of_wandb, "trackio": points_of_trackio}[request.param]
+    yield f"{request.param}:mine", lambda: read(tmp_path)
+    if request.param == "wandb":
+        library.teardown()  # it reads its environment once
+
+
+def test_a_loggers_run_has_every_evaluation_once(logger, smoke_run, capsys):
+    name, read = logger
+    config = RunDirectory(smoke_run).config()
+    with tracking([name], smoke_run, config) as on_event:
+        on_event({"model": "standard-0", "step": 12, "steps": 12, "accuracy": 0.5, "loss": math.nan})
+    points, settings, code = read()
+    wanted = metrics_of(smoke_run)
+    wanted["standard-0"] |= {12: 0.5}  # as it was heard while it ran
+    for model, course in wanted.items():
+        assert sorted(points[f"{model}/accuracy"]) == sorted((step, pytest.approx(v)) for step, v in course.items())
+    result = StudyResult.load(smoke_run / "result.json")
+    for key, value in result_metrics(result).items():
+        assert points[f"study/{key}"] == [(0, pytest.approx(value))]
+    assert settings["train.steps"] == config.train.steps
+    assert settings["heedful.digest"] == result.config_digest
+    assert code in (0, None)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_recorder_sends_every_step(logger, tmp_path):
+    name, read = logger
+    recorder = Recorder(tmp_path / "run", tiny.TEXTS, tiny.bert().tokenizer, labels=[1, 0] * 3, track=[name])
+    recorder.record(tiny.bert(0).model, 0)
+    result = recorder.close(tiny.bert(1).model, 40)
+    points, settings, _ = read()
+    for metric in ("accuracy", "loss", "entropy", "special", "agreement/alpha-beta", "agreement/alpha-beta/shuffle"):
+        assert points[f"training/{metric}"] == [(s.step, pytest.approx(s.metrics[metric])) for s in result.steps]
+    assert settings["model"] == "BertForSequenceClassification"
+
+
+def test_wandb_without_a_login_is_one_sentence(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb", reason="the extra track is not installed")
+
+    def refuse(**options):
+        raise wandb.errors.UsageError("No API key configured.\nUse `wandb login`.")
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    with pytest.raises(ConfigError, match=r"--track wandb: No API key configured\.; WANDB_MODE=offline keeps"):
+        open_trackers(["wandb"], tmp_path, {}, "")
+
+
 def test_what_came_before_is_read_from_the_runs_files(smoke_run):
     heard, config = Heard(), RunDirectory(smoke_run).config()
     told = Tracking([heard], RunDirectory(smoke_run), config)
@@ -117,8 +210,8 @@ def test_what_came_before_is_read_from_the_runs_files(smoke_run):
 
 def test_an_unknown_tracker(tmp_path, smoke_run):
     with (
-        pytest.raises(ConfigError, match="'wandb' is not one of tensorboard, mlflow"),
-        tracking(["wandb"], tmp_path, RunDirectory(smoke_run).config()),
+        pytest.raises(ConfigError, match="'comet' is not one of tensorboard, mlflow, wandb, trackio"),
+        tracking(["comet"], tmp_path, RunDirectory(smoke_run).config()),
     ):
         pass
 

@@ -68,7 +68,7 @@ PURPOSES = {
     "hf": "auditing Hugging Face models, fetching corpora, integrated gradients",
     "ray": "sweeps on a cluster",
     "examples": "the weights that an example fine-tunes",
-    "track": "metrics to TensorBoard and MLflow",
+    "track": "metrics to TensorBoard, MLflow and Weights & Biases",
     "bench": "the peers that benchmarks compare with",
     "docs": "building these docs",
     "dev": "tests and linters",

@@ -94,8 +94,8 @@ def study(
         list[str] | None,
         typer.Option(
             metavar="TRACKER",
-            help="tensorboard, mlflow or mlflow:URI; can be repeated.",
-            autocompletion=completing(("tensorboard", "mlflow")),
+            help="tensorboard, mlflow, mlflow:URI, wandb, wandb:PROJECT, trackio or trackio:PROJECT; can be repeated.",
+            autocompletion=completing(("tensorboard", "mlflow", "wandb", "trackio")),
         ),
     ] = None,
     dry_run: Annotated[

@@ -1,6 +1,7 @@
 """Result and run directory of a followed training: agreements, entropy and accuracy by step, and a verdict."""
 
 import atexit
+import math
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from heedful.storage.serialization import Stored, digest, frame
 from heedful.storage.step_cache import StepRecord
 from heedful.studies.result import Answer, Curve, Question, Verdict, against_chance, with_interval
 from heedful.studies.run_directory import ModelDirectory
+from heedful.studies.tracking import agreement_name
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 if TYPE_CHECKING:
@@ -97,6 +99,15 @@ class FollowedStep:
         lacking = [name for name in names if name not in {row.name for row in self.agreements}]
         if lacking:
             raise ConfigError(f"step {self.step} lacks {', '.join(lacking)}")
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Its numbers by names that every tracker accepts, without those that are not known."""
+        values = {"accuracy": self.accuracy, "loss": self.loss, "entropy": self.entropy.value, "special": self.special}
+        for row in self.agreements:
+            name = agreement_name(row.name)
+            values |= {name: row.estimate.value, f"{name}/shuffle": row.shuffle.value}
+        return {key: value for key, value in values.items() if math.isfinite(value)}
 
     def agreement(self, name: str) -> StepAgreement:
         """The row of that name, such as `A(alpha,beta)`."""

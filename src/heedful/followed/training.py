@@ -13,7 +13,7 @@ state depends on all words, so the word itself is read alone, between the specia
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import index
@@ -36,7 +36,9 @@ from heedful.data.ragged import Ragged
 from heedful.data.rows import Text
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.followed.result import FollowedDirectory, FollowedTraining, ProbeTexts
+from heedful.storage.serialization import digest
 from heedful.studies.run_directory import sample_indices
+from heedful.studies.tracking import Tracker, open_trackers
 from heedful.tracing.store import Snapshot
 
 Opening = Callable[[Any], AbstractContextManager[tuple[Network, Reader]]]
@@ -63,7 +65,8 @@ class Recorder:
     default that of the model's architecture; output: of several labels or values predicted together, the one to
     follow. every, steps: which of the steps that `record` is
     called at to record besides step 0; all of them by default. name: the title of the page, by default the folder's
-    name. At most `max_tokens` tokens are run at once; a longer text is run alone.
+    name. At most `max_tokens` tokens are run at once; a longer text is run alone. track: trackers that get every
+    recorded step, as in `heedful study --track`: `tensorboard`, `mlflow`, `wandb`, `trackio`.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Recorder:
         max_texts: int = MAX_TEXTS,
         max_tokens: int = MAX_TOKENS,
         name: str | None = None,
+        track: Sequence[str] = (),
     ) -> None:
         self.run = FollowedDirectory(folder)
         self.every, self.steps = _chosen_steps(every, steps)
@@ -97,6 +101,9 @@ class Recorder:
         self._probes: tuple[Probe, ...] = ()
         self._outputs: dict[int, int] | None = None
         self._last: int | None = None
+        self._track = track
+        self._trackers: list[Tracker] | None = None  # opened with the first recorded step
+        self._tracked: set[int] = set()
 
     def is_due(self, step: int) -> bool:
         """Whether this step is to be recorded.
@@ -119,6 +126,7 @@ class Recorder:
 
     def finish(self) -> FollowedTraining:
         """Complete the run as it is, and return the result of the training."""
+        self.stop_tracking()
         return self.run.close()
 
     def close(self, model: Any, step: int) -> FollowedTraining:
@@ -128,7 +136,13 @@ class Recorder:
         """
         if self._last != step:
             self._record(model, step)
-        return self.run.close()
+        return self.finish()
+
+    def stop_tracking(self, *, failed: bool = False) -> None:
+        """Close the trackers; failed: whether they are told that the run was."""
+        trackers, self._trackers = self._trackers or (), []
+        for tracker in trackers:
+            tracker.close(failed)
 
     def _record(self, model: Any, step: int, source: str = "") -> None:
         self._last = step
@@ -145,7 +159,18 @@ class Recorder:
             labelled = all(probe.passage.target >= 0 for probe in self._probes)
             snapshot, special = take_snapshot(subject, self._probes, labelled=labelled, outputs=self._outputs)
             checksum = fingerprint(opened.network) if source else ""
-        self.run.keep(step, snapshot, special, source, checksum)
+        self._send(self.run.keep(step, snapshot, special, source, checksum))
+
+    def _send(self, result: FollowedTraining) -> None:
+        """Every step that the trackers have not had, those of an interrupted training among them."""
+        if self._trackers is None:
+            probe = self.run.probe()
+            settings = {"name": probe.name, "model": probe.model, "texts": result.texts}
+            self._trackers = open_trackers(self._track, self.run.root, settings, digest(probe))
+        for step in result.steps:
+            for tracker in self._trackers if step.step not in self._tracked else ():
+                tracker.model("training", step.step, step.metrics)
+            self._tracked.add(step.step)
 
     @contextmanager
     def _opened(self, model: Any) -> Iterator[OpenedTask]:
@@ -166,10 +191,13 @@ class Recorder:
         if task in ("classification", "multi-label"):
             if len(names) < 2:
                 raise DataError(f"{model} has {len(names)} labels; following a training needs at least two")
-            given = None if labels is None else [_number(labels[i], names, i) for i in self._chosen]
-            for k, i in enumerate(self._chosen):
-                (passage,) = opened.passages(i, self._texts[i])
-                read.append(replace(passage, label=None, target=UNKNOWN if given is None else given[k]))
+            for i in self._chosen:
+                label = None if labels is None else labels[i]
+                several = task == "multi-label" and isinstance(label, tuple | list)  # all labels that apply
+                (passage,) = opened.passages(i, self._texts[i], label if several else None)
+                right_one = passage.label if several else label
+                target = UNKNOWN if right_one is None else _number(right_one, names, i)
+                read.append(replace(passage, label=None, target=target))
         elif task == "token-classification":
             for i in self._chosen:
                 words = str(self._texts[i]).split()
@@ -354,7 +382,8 @@ class TraceCallback(TrainerCallback):
         callback = TraceCallback("runs/mine", texts, tokenizer, labels=labels, every=50)
         Trainer(model, args, train_dataset=…, callbacks=[callback]).train()
 
-    folder, texts, tokenizer: as for `Recorder`, as are the settings `labels`, `max_texts`, `max_tokens` and `name`.
+    folder, texts, tokenizer: as for `Recorder`, as are the settings `labels`, `max_texts`, `max_tokens`, `name`
+    and `track`.
     every, steps: which steps to record besides the first and the last; give one of the two. `heedful report runs/mine`
     makes the page, also while the training is still running. A training that resumes from a checkpoint continues in the
     same folder. Whatever cannot be recorded ends the recording with one warning, never the training.
@@ -367,7 +396,7 @@ class TraceCallback(TrainerCallback):
     def __init__(
         self,
         folder: Path | str,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         tokenizer: Any,
         *,
         every: int | None = None,
@@ -400,6 +429,8 @@ class TraceCallback(TrainerCallback):
             record(model, state.global_step)
         except Exception as error:  # whatever it is, the training goes on
             self.stopped = True
+            with suppress(Exception):
+                self.recorder.stop_tracking(failed=True)
             warnings.warn(
                 f"TraceCallback stopped recording at step {state.global_step}; the training goes on: {error}",
                 stacklevel=2,

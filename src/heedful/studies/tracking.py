@@ -1,14 +1,17 @@
-"""Experiment tracking: metrics are sent to TensorBoard or MLflow while a study runs.
+"""Experiment tracking: metrics are sent to TensorBoard, MLflow, Weights & Biases or trackio while a model is trained.
 
 A tracker receives every evaluation of every model. Those of models that were finished before are read from their
 `metrics.jsonl`.
 """
 
+import importlib
 import math
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import Context
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,6 +25,7 @@ from heedful.studies.run_directory import RunDirectory, model_specs
 
 METRICS = ("accuracy", "loss", "train_loss", "bleu", "train_bleu")
 EXPERIMENT = "heedful"
+LOGGERS = ("wandb", "trackio")
 
 
 @runtime_checkable
@@ -83,14 +87,12 @@ class Tracking:
 def tracking(
     wanted: Sequence[str], folder: Path, config: StudyConfig, on_event: OnEvent = lambda event: None
 ) -> Iterator[OnEvent]:
-    """Trackers by name (`tensorboard`, `mlflow`, `mlflow:URI`) for as long as a study runs; they get its result too.
+    """Trackers by name, see `open_trackers`, for as long as a study runs; they get its result too.
 
     Gives the handler of the study's events, which passes all of them on to `on_event`.
     """
-    trackers: list[Tracker] = []
+    trackers = open_trackers(wanted, folder, flat(content(config)), digest(config))
     try:
-        for name in wanted:
-            trackers.append(_open(name, folder, config))
         tracked = Tracking(trackers, RunDirectory(folder), config)
 
         def on_progress(event: Event) -> None:
@@ -114,18 +116,55 @@ def result_metrics(result: StudyResult) -> dict[str, float]:
     """
     values = {"xi_final": result.xi_final.value, "entropy_final": result.entropy_final.value}
     for row in result.agreements:
-        name = f"agreement/{row.name.removeprefix('A(').removesuffix(')').replace(',', '-')}/{row.convention}"
+        name = f"{agreement_name(row.name)}/{row.convention}"
         values |= {name: row.estimate.value, f"{name}/shuffle": row.shuffle.value}
     return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
-def _open(name: str, folder: Path, config: StudyConfig) -> Tracker:
+def agreement_name(name: str) -> str:
+    """The name of an agreement that every tracker accepts.
+
+    >>> agreement_name("A(alpha,beta)")
+    'agreement/alpha-beta'
+    """
+    return f"agreement/{name.removeprefix('A(').removesuffix(')').replace(',', '-')}"
+
+
+def open_trackers(wanted: Sequence[str], folder: Path, settings: Mapping[str, Any], key: str) -> list[Tracker]:
+    """Trackers by name: `tensorboard`, `mlflow`, `mlflow:URI`, `wandb`, `wandb:PROJECT`, `trackio`, `trackio:PROJECT`.
+
+    settings: of the run, shown beside its metrics; key: their digest. Where one cannot be opened, none stays open.
+
+    >>> open_trackers(["csv"], Path("runs/mine"), {}, "")
+    Traceback (most recent call last):
+      ...
+    heedful.errors.ConfigError: --track 'csv' is not one of tensorboard, mlflow, wandb, trackio; after a colon, ...
+    """
+    if isinstance(wanted, str):
+        raise ConfigError(f"trackers are a list of names, such as [{wanted!r}]")
+    trackers: list[Tracker] = []
+    try:
+        for name in wanted:
+            trackers.append(_open(name, folder, settings, key))
+    except BaseException:
+        for tracker in trackers:
+            tracker.close(failed=True)
+        raise
+    return trackers
+
+
+def _open(name: str, folder: Path, settings: Mapping[str, Any], key: str) -> Tracker:
     kind, _, place = name.partition(":")
     if name == "tensorboard":
         return TensorBoard(folder)
     if kind == "mlflow":
-        return MLflow(folder, config, place or None)
-    raise ConfigError(f"--track {name!r} is not one of tensorboard, mlflow, mlflow:URI")
+        return MLflow(folder, settings, key, place or None)
+    if kind in LOGGERS:
+        return LoggedRun(kind, folder, settings, key, place or EXPERIMENT)
+    raise ConfigError(
+        f"--track {name!r} is not one of tensorboard, mlflow, wandb, trackio; after a colon, mlflow takes a store's "
+        "URI, wandb and trackio the name of a project"
+    )
 
 
 class TensorBoard:
@@ -168,7 +207,7 @@ class TensorBoard:
 class MLflow:
     """A run of MLflow's for the study, in the experiment `heedful`, and one within it for each model."""
 
-    def __init__(self, folder: Path, config: StudyConfig, uri: str | None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, Any], key: str, uri: str | None) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing is sent anywhere that was not asked for
         try:
             import mlflow
@@ -182,10 +221,10 @@ class MLflow:
         except MlflowException as error:
             raise ConfigError(f"--track mlflow:{uri or ''}: {str(error).splitlines()[0]}") from None
         self._runs: dict[str, str] = {}
-        self._parent = self._begin(folder.name, {"heedful.folder": str(folder), "heedful.digest": digest(config)})
-        for key, value in flat(content(config)).items():
+        self._parent = self._begin(folder.name, {"heedful.folder": str(folder), "heedful.digest": key})
+        for name, value in settings.items():
             if value is not None:
-                self._client.log_param(self._parent, key, value)
+                self._client.log_param(self._parent, name, value)
 
     def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
         """Into the model's own run."""
@@ -209,3 +248,57 @@ class MLflow:
     def _log(self, run: str, values: Mapping[str, float], step: int) -> None:
         for key, value in values.items():
             self._client.log_metric(run, key, value, step=step)
+
+
+class LoggedRun:
+    """A run of Weights & Biases or of trackio, which have the same functions; a model's metrics are `<model>/loss` etc.
+
+    Both keep it on this machine unless they are told where else: trackio always, Weights & Biases with
+    WANDB_MODE=offline.
+    """
+
+    def __init__(self, library: str, folder: Path, settings: Mapping[str, Any], key: str, project: str) -> None:
+        try:
+            logger = importlib.import_module(library)
+        except ImportError:
+            if library == "wandb":
+                raise MissingExtraError("wandb", "track", "--track wandb") from None
+            raise ConfigError(f"--track {library} needs the package {library}: pip install {library}") from None
+        self._curves = library == "wandb"
+        shown = {name: value for name, value in settings.items() if value is not None} | {"heedful.digest": key}
+        options: dict[str, Any] = {"project": project, "name": folder.name, "config": shown}
+        if self._curves:  # a training may have a run of its own, and the terminal is not its
+            options |= {"reinit": "create_new", "settings": logger.Settings(console="off")}
+        else:
+            options |= {"embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
+        try:
+            with redirect_stdout(sys.stderr):
+                # In a context of its own: trackio ends the run that it finds in the context, which may be a user's.
+                self._run = Context().run(logger.init, **options)
+        except Exception as error:  # each library has its own
+            offline = "; WANDB_MODE=offline keeps the run on this machine" if self._curves else ""
+            raise ConfigError(f"--track {library}: {str(error).strip().splitlines()[0]}{offline}") from None
+        self._known: set[str] = set()
+
+    def model(self, name: str, step: int, values: Mapping[str, float]) -> None:
+        """Under the model's name. Models are trained side by side, so that each has steps of its own."""
+        named = {f"{name}/{key}": value for key, value in values.items()}
+        if not self._curves:
+            self._run.log(named, step=step)
+            return
+        if name not in self._known:
+            self._run.define_metric(f"{name}/*", step_metric=f"{name}/step")
+            self._known.add(name)
+        self._run.log(named | {f"{name}/step": step})
+
+    def study(self, values: Mapping[str, float]) -> None:
+        """The study's agreements, as single points."""
+        self.model("study", 0, values)
+
+    def close(self, failed: bool) -> None:
+        """End the run: failed or finished."""
+        with redirect_stdout(sys.stderr):
+            if self._curves:
+                self._run.finish(exit_code=int(failed))
+            else:
+                self._run.finish()
