@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from heedful.config import (
     READING,
     AuditSettings,
+    ModelTask,
     StudyConfig,
     chosen_measures,
     first_seeds,
@@ -105,9 +106,9 @@ def study(
     data: a name (`heedful data list`); a CSV, TSV, JSONL or Parquet file; a pandas or polars frame, `(texts, labels)`,
     rows of both, dictionaries or a `datasets.Dataset`; or a `Corpus`.
     out: the run directory; `runs/<name>` by default. seeds: how many, or which. jobs: models trained at the same time.
-    track: `tensorboard`, `mlflow` or `mlflow:URI`, to which metrics are sent during training. settings: any other
-    setting of `StudyConfig`, such as `text="review"` or `train={"steps": 200}`; `steps=200` and `learning_rate=0.01`
-    are short for the latter.
+    track: `tensorboard`, `mlflow`, `wandb` or `trackio`, to which metrics are sent during training (`mlflow:URI`,
+    `wandb:PROJECT`). settings: any other setting of `StudyConfig`, such as `text="review"` or `train={"steps": 200}`;
+    `steps=200` and `learning_rate=0.01` are short for the latter.
 
     >>> result = study("reviews.csv", budget="smoke")          # doctest: +SKIP
     >>> result.agreement("A(alpha,beta)").estimate             # doctest: +SKIP
@@ -260,6 +261,8 @@ def follow(
     out: Path | str | None = None,
     split: Literal["train", "validation", "test"] | None = None,
     labels: Mapping[str, str] | None = None,
+    task: ModelTask | None = None,
+    output: str | None = None,
     tokenizer: Any = None,
     max_texts: int = 200,
     device: str = "auto",
@@ -267,15 +270,17 @@ def follow(
     progress: bool = True,
     **columns: Any,
 ) -> "FollowedTraining":
-    """Record the course of attention over saved checkpoints of a classifier; write the result and its page.
+    """Record the course of attention over saved checkpoints of a training; write the result and its page.
 
-    checkpoints: folders, or one model of the Hub with `revisions`. data: texts, with or without labels. steps: of each
-    checkpoint, by default the number in its name. out: the run's folder. split, labels, tokenizer, trust_remote_code
-    and columns: as for `audit`. max_texts: of more, so many are drawn. Checkpoints with the same weights are named in
-    the result (`same_weights`).
+    checkpoints: folders, or one model of the Hub with `revisions`. data: texts, with or without labels; where a model
+    writes, fills masks or answers, with the outputs to follow. steps: of each checkpoint, by default the number in its
+    name. out: the run's folder. split, labels, task, output, tokenizer, trust_remote_code and columns: as for `audit`.
+    max_texts: of more, so many are drawn. Checkpoints with the same weights are named in the result (`same_weights`).
 
     >>> follow(["out/checkpoint-100", "out/checkpoint-200"], "reviews.csv").curve("A(alpha,beta)")    # doctest: +SKIP
     """
+    from heedful.attribution.tasks import task_of_model
+    from heedful.audits.request import read_texts
     from heedful.execution.progress import show_progress
     from heedful.followed.checkpoints import checkpoints_of, follow_checkpoints
     from heedful.models.training import choose_device
@@ -283,18 +288,18 @@ def follow(
 
     places = [checkpoints] if isinstance(checkpoints, str | Path) else list(checkpoints)
     chosen = checkpoints_of(places, _names(revisions), steps)
-    corpus = open_data(data, all_as_test=split is None, **{k: v for k, v in columns.items() if v is not None})
-    if not isinstance(corpus, Corpus):
-        raise ConfigError("checkpoints of classifiers are followed on texts; these are sentence pairs")
-    part = getattr(corpus, split) if split else corpus.test if len(corpus.test) else corpus.validation
+    own_task = task or task_of_model(chosen[0].place())
+    texts, right = read_texts(data, own_task, split, **columns)
     folder = Path(out) if out is not None else RUNS / f"follow-{run_name(display_name(places[0]))}"
     with show_progress(enabled=progress) as on_progress:
         on_progress({"stage": f"following {len(chosen)} checkpoints on {display_name(data)}"})
         result = follow_checkpoints(
             chosen,
-            part.texts,
+            texts,
             out=folder,
-            labels=[corpus.labels[i] for i in part.labels],
+            task=own_task,
+            output=output,
+            labels=right,
             names=labels,
             tokenizer=tokenizer,
             device=str(choose_device(device)),

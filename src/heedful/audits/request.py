@@ -115,6 +115,24 @@ def open_request(
             yield _of_task(opened, corpus, split, labels, pick)
 
 
+def read_texts(
+    data: Any, task: ModelTask, split: SplitName | None = None, **columns: Any
+) -> tuple[tuple[Text, ...], list[Any] | None]:
+    """Texts for a task, and their labels or outputs; None where not all texts have one. Options as `open_request`.
+
+    >>> read_texts((["so good", "so dull"], ["yes", "no"]), "classification")
+    (('so good', 'so dull'), ['yes', 'no'])
+    """
+    corpus = _opened(data, columns, split, task, own_file=False)
+    if isinstance(corpus, ParallelCorpus):
+        if task != "translation":
+            raise DataError(f"{corpus.name} holds sentence pairs, for translation; {task} takes other data")
+        part = _part(corpus, split)
+        return tuple(part.sources), list(part.targets)
+    texts = _texts(corpus, split)
+    return tuple(texts.texts), None if None in texts.labels else list(texts.labels)
+
+
 def _task(model: Any, named: ModelTask | None) -> ModelTask:
     """The task that was named, or that of the model's architecture."""
     from heedful.attribution.tasks import task_of_model

@@ -5,7 +5,8 @@ from typing import Annotated, Any, TypedDict, Unpack
 
 import typer
 
-from heedful.cli.options import AsJson, Device, Label, Text, choice, corpora, label_pairs, number, print_result
+from heedful.cli.options import AsJson, Device, choice, corpora, label_pairs, number, print_result
+from heedful.config import MODEL_TASKS
 from heedful.errors import ConfigError
 
 SPLITS = ("train", "validation", "test")
@@ -39,8 +40,14 @@ class FollowOptions(TypedDict, total=False):
             metavar="STEPS", callback=_numbers, help="Step of each checkpoint; by default the number in its name."
         ),
     ]
-    text: Text
-    label: Label
+    task: Annotated[
+        str, choice(MODEL_TASKS, metavar="TASK", help=f"{', '.join(MODEL_TASKS)}; by default the model's own.")
+    ]
+    text: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the text; two, as A,B, for pairs of texts.")]
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the label, or of the output to follow.")]
+    output: Annotated[
+        str, typer.Option(metavar="NAME", help="Of several labels or values predicted together, the one to follow.")
+    ]
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,

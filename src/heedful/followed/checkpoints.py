@@ -12,6 +12,8 @@ from typing import Any
 
 from heedful.attribution.huggingface_text import load
 from heedful.audits.request import match_labels
+from heedful.config import ModelTask
+from heedful.data.rows import Text
 from heedful.errors import ConfigError, DataError, MissingExtraError
 from heedful.execution.pool import OnEvent
 from heedful.followed.result import FollowedTraining
@@ -89,10 +91,11 @@ def _downloaded(model: str, revision: str) -> Callable[[], str]:
 
 def follow_checkpoints(
     checkpoints: Sequence[SavedCheckpoint],
-    texts: Sequence[str],
+    texts: Sequence[Text],
     *,
     out: Path | str,
-    labels: Sequence[str] | None = None,
+    task: ModelTask = "classification",
+    labels: Sequence[Any] | None = None,
     names: Mapping[str, str] | None = None,
     tokenizer: Any = None,
     name: str | None = None,
@@ -103,16 +106,17 @@ def follow_checkpoints(
 ) -> FollowedTraining:
     """Record every checkpoint on the same texts; the result has a step for each.
 
-    labels: of each text; names: the model's name for each of them, where they differ. tokenizer: the place of one,
-    where the checkpoints have none of their own. settings: of `Recorder`.
+    task: that of the checkpoints; labels: of each text, or the outputs to follow, as for `Recorder`. names: the model's
+    name for each label of a classifier, where they differ. tokenizer: the place of one, where the checkpoints have none
+    of their own. settings: of `Recorder`.
     """
     recorder: Recorder | None = None
     for number, checkpoint in enumerate(checkpoints):
         on_progress({"model": "checkpoints", "step": number, "steps": len(checkpoints)})
-        model, own = load("classification", checkpoint.place(), tokenizer, device, trust_remote_code=trust_remote_code)
+        model, own = load(task, checkpoint.place(), tokenizer, device, trust_remote_code=trust_remote_code)
         if recorder is None:
-            right = None if labels is None else _named(model, labels, names)
-            recorder = Recorder(out, texts, own, labels=right, every=1, name=name, **settings)
+            right = _named(model, labels, names) if labels is not None and task == "classification" else labels
+            recorder = Recorder(out, texts, own, labels=right, task=task, every=1, name=name, **settings)
         recorder.record(model, checkpoint.step, source=checkpoint.name)
     assert recorder is not None
     on_progress({"model": "checkpoints", "done": True})
