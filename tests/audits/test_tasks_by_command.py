@@ -1,6 +1,7 @@
 """Each task from the command line: a saved model and a file; and what is wrong with either, in one sentence."""
 
 import json
+import re
 
 import pytest
 import transformers
@@ -15,6 +16,12 @@ SCORE = {"problem_type": "regression", "id2label": {0: "score"}, "label2id": {"s
 QUICK = ("--only", "tau", "--integrated-steps", "0", "--json")
 PAIRS = "premise,hypothesis,gold\nthe film was good,it was bad,0\na bad plot,it was not good,1\n"
 TEXTS = "text,label\nthe film was good,positive\na bad plot,negative\n"
+
+FIXED = {  # words between those that are explained
+    "classification": "good [SEP] it",
+    "question-answering": "good [SEP] the",
+    "fill-mask": "the [MASK] was",
+}
 
 
 def saved(folder, config, task, **settings):
@@ -42,7 +49,9 @@ def test_a_file_and_a_folder(task, settings, file, content, options, outputs, tm
     code, out, err = heedful(monkeypatch, capsys, *arguments)
     assert code == 0, err
     assert json.loads(out)["passages"] == outputs
-    assert (tmp_path / "out" / "report.html").exists()
+    page = (tmp_path / "out" / "report.html").read_text()
+    shown = re.sub("<[^>]+>", "", " ".join(re.findall('<p class="words".*?</p>', page)))
+    assert FIXED.get(task, "") in shown
 
 
 @pytest.mark.parametrize(

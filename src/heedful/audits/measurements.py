@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import compress
+from itertools import compress, pairwise
 
 import numpy as np
 
@@ -275,7 +275,21 @@ class Measurements:
             None if other is None else other.probability,
             explanations=tuple(Weights(name, values) for name, values in weights.items()),
             position=len(passage.before),
+            fixed=fixed_words(passage.words, explained.tolist()),
         )
+
+
+def fixed_words(words: Sequence[str], explained: Sequence[bool]) -> tuple[str, ...]:
+    """What stands between one explained word and the next, before each of them; nothing at all if there is none.
+
+    >>> fixed_words(["[CLS]", "so", "[SEP]", "not", "[SEP]"], [False, True, False, True, False])
+    ('', '[SEP]')
+    >>> fixed_words(["[CLS]", "so", "[SEP]"], [False, True, False])
+    ()
+    """
+    places = [i for i, is_explained in enumerate(explained) if is_explained]
+    between = [words[last + 1 : place] for last, place in pairwise(places)]
+    return ("", *map(" ".join, between)) if any(between) else ()
 
 
 def every_map_fits(subject: Subject, passage: Passage) -> bool:

@@ -117,7 +117,8 @@ class AuditExample:
     prediction, `divergence` its distance from the map (Jensen–Shannon, in nats), `other_probability` that of the output
     under it; empty and None where none was looked for. explanations: other maps, and explanations that were given.
     position: of a translation, how many output pieces come before the one explained. maps: of every head and layer, for
-    a few examples.
+    a few examples. fixed: what stands before each word without being explained, such as the separator of two texts, a
+    mask or an answer; empty where there is nothing of the kind.
     """
 
     text: int
@@ -134,6 +135,7 @@ class AuditExample:
     explanations: tuple[Weights, ...] = ()
     position: int = 0
     maps: tuple[Weights, ...] = ()
+    fixed: tuple[str, ...] = ()
 
     def tau(self) -> dict[str, float]:
         """Kendall's τ-b of the map with each importance in favour of the output, by name."""

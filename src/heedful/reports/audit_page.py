@@ -170,8 +170,12 @@ def _gauge(question: AuditQuestion) -> Markup | None:
 
 @dataclass(frozen=True)
 class ArgumentWord:
-    """A word with its weight, as a class of colour and in percent, by the model's own map and by the other one."""
+    """A word with its weight, as a class of colour and in percent, by the model's own map and by the other one.
 
+    fixed: what stands before it without being explained.
+    """
+
+    fixed: str
     word: str
     own: str
     own_share: str
@@ -224,13 +228,18 @@ def argument(result: AuditResult, smallest: float) -> Argument | None:
         percent(typical.probability),
         percent(typical.other_probability if typical.other_probability is not None else typical.probability),
         written(typical.divergence, 3),
-        tuple(ArgumentWord(*cells) for cells in zip(typical.words, *columns, strict=True)),
+        tuple(ArgumentWord(*cells) for cells in zip(_fixed(typical), typical.words, *columns, strict=True)),
         (typical.divergence or 0.0) > smallest,
         sum((example.divergence or 0.0) > smallest for example in sought),
         len(sought),
         percent(strongest),
         max(sought, key=lambda example: example.divergence or 0.0).text + 1,
     )
+
+
+def _fixed(example: AuditExample) -> tuple[str, ...]:
+    """What stands before each word without being explained; "" for most."""
+    return example.fixed or ("",) * len(example.words)
 
 
 def _is_short(example: AuditExample) -> bool:
@@ -283,6 +292,7 @@ def _example_numbers(example: AuditExample) -> dict[str, Any]:
         "other": _rounded(example.other),
         "maps": {weights.name: weights.values for weights in example.maps},
         "words": example.words if example.maps else (),
+        "fixed": example.fixed,
     }
 
 
@@ -338,14 +348,15 @@ def _setting(value: Any) -> str:
 def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
     """A passage as the page shows it.
 
-    words: each with the class of its colour by the headline map, its share in percent, and whether people marked it.
+    words: each with what stands before it without being explained, the class of its colour by the headline map, its
+    share in percent, and whether people marked it.
     darkest: the share that has the darkest colour. rankings: attention and each importance with its τ with attention,
     and the highest words with their shares.
     """
     marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
     strongest = _strongest(example.map)
     shades, shares = [shade(w, strongest) for w in example.map], [percent(w) for w in example.map]
-    words = zip(example.words, shades, shares, marks, strict=True)
+    words = zip(_fixed(example), example.words, shades, shares, marks, strict=True)
     weights = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
     tau = example.tau()
     return {

@@ -33,9 +33,10 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const linked = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
 const address = (name, value) => `#${new URLSearchParams({ [name]: value })}`;
 
-/** Words shaded by a map of shares, the darkest at `strongest`. */
-function shadedByMap(words, values, strongest) {
+/** Words shaded by a map of shares, the darkest at `strongest`; `fixed` stands before each without being explained. */
+function shadedByMap(words, values, strongest, fixed) {
   return words.flatMap((word, i) => [
+    ...(fixed[i] ? [`${fixed[i]} `] : []),
     element("span", { class: `w a${Math.round(page.steps * Math.min(values[i] / strongest, 1))}`, title: percent(values[i]), text: word }), " ",
   ]);
 }
@@ -60,7 +61,7 @@ function chosenText() {
   const i = page.examples.findIndex((one) => String(one.text) === number);
   if (i < 0) return null;
   const maps = page.examples[i].maps;
-  return { number, maps, words: page.examples[i].words, largest: Math.min(FULL, Math.max(...Object.values(maps).flat())) };
+  return { number, maps, words: page.examples[i].words, fixed: page.examples[i].fixed, largest: Math.min(FULL, Math.max(...Object.values(maps).flat())) };
 }
 
 /** What is known of one map: τ and, where it was asked, agreement with each importance; entropy; alignment error. */
@@ -85,7 +86,7 @@ function showHead(map) {
     const strongest = Math.max(...values, page.even / values.length);
     const ramp = element("span", { class: "ramp", "aria-hidden": "true" }, ...Array.from({ length: page.steps + 1 }, (_, i) => element("i", { class: `a${i}` })));
     large.push(
-      element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, strongest)),
+      element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, strongest, text.fixed)),
       element("div", { class: "key" }, element("span", {}, element("span", { class: "day", text: "darker" }), element("span", { class: "night", text: "brighter" }), " = more attention: 0 % ", ramp, ` ${percent(strongest)}`)),
     );
   }
@@ -205,7 +206,7 @@ function offerExamples() {
     if (name === "other" && item.other.length) {
       const strongest = Math.max(...item.map, ...item.other, page.even / item.other.length);
       const names = [...item.words.children].map((word) => word.textContent);
-      const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, strongest));
+      const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, strongest, item.fixed));
       item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" }), ` · full colour = ${percent(strongest)}`), other);
     }
     if (!item.importances[name]) return;
