@@ -298,6 +298,6 @@ def _flow_through(flow: Float[Tensor, "B L L"] | None, alpha: Float[Tensor, "B H
     mixed.diagonal(dim1=1, dim2=2).add_(0.5)
     mixed /= mixed.sum(-1, keepdim=True)
     if flow is not None:
-        for some in mixed.split(ROWS_AT_ONCE, dim=1):
+        for some in torch.split(mixed, ROWS_AT_ONCE, dim=1):
             some.copy_(some @ flow)
     return mixed

@@ -113,7 +113,7 @@ def visible_places(subject: Subject) -> Visible:
                 seen[layer] = seen[layer] | places if layer in seen else places
                 return alpha
 
-            for some in inputs.split(within(subject.max_tokens)(L)):
+            for some in torch.split(inputs, within(subject.max_tokens)(L)):
                 network = subject.placed(batch.take(torch.zeros(len(some), dtype=torch.long, device=like.device)))
                 with torch.no_grad():
                     if isinstance(network, PredictingNetwork):  # which keeps no attention

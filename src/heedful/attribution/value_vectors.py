@@ -124,7 +124,7 @@ def contribution_norms(alpha: Float[Tensor, "B H Q L"], vectors: Float[Tensor, "
     squares = torch.cat(
         [
             torch.einsum("bhql,bkql,bhkl->bql", weights, weights, products)
-            for weights in map(Tensor.double, alpha.split(at_once, dim=2))
+            for weights in map(Tensor.double, torch.split(alpha, at_once, dim=2))
         ],
         dim=1,
     )

@@ -1,4 +1,4 @@
-"""Experiment tracking: metrics are sent to TensorBoard, MLflow, Weights & Biases or trackio while a model is trained.
+"""Experiment tracking by TensorBoard, MLflow, Weights & Biases or trackio, while a model is trained.
 
 A tracker receives every evaluation of every model. Those of models that were finished before are read from their
 `metrics.jsonl`.
