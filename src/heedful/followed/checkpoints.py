@@ -7,6 +7,7 @@ weights is kept, so that checkpoints with the same content are named.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,9 @@ def _folder(place: str | Path) -> Callable[[], str]:
 
 
 def _downloaded(model: str, revision: str) -> Callable[[], str]:
-    """The folder of a revision, downloaded unless it is in the cache."""
+    """The folder of a revision, downloaded unless it is in the cache, and looked up once."""
 
+    @cache
     def place() -> str:
         try:
             from huggingface_hub import snapshot_download
