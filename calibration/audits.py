@@ -26,13 +26,13 @@ from heedful.attribution.interface import Passage, Subject
 from heedful.audits.audit import run_audit
 from heedful.audits.result import AuditResult
 from heedful.audits.verdict import QUESTIONS, judge
-from heedful.config import AuditSettings
+from heedful.config import MAPS, AuditSettings
 from heedful.execution.pool import parallel_map
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import digest, from_mapping
 from heedful.storage.step_cache import StepCache
 
-FORMAT = 3  # of the stored audits
+FORMAT = 4  # of the stored audits
 TEXTS = 60
 FIRST_SEED = 3000  # the rules were made while audits with other seeds were looked at
 SEEDS = 3  # sets of texts, and of random models, for each built model
@@ -112,6 +112,7 @@ def run_unit(unit: Unit) -> dict[str, Any]:
         passages = zoo.passages(n, seed=seed, key_first=exhibit.key_first)
         return _answers(_audit(exhibit.make(), passages, replace(settings, headline=exhibit.headline)))
     if kind == "untrained":
+        settings = replace(settings, maps=tuple(MAPS))
         with zoo_trained.UNTRAINED[name](seed) as subject:
             return _answers(_audit(subject, zoo_trained.plain_texts(subject, n, seed), settings))
     if kind == "power":
@@ -206,6 +207,13 @@ def _answers(result: AuditResult) -> dict[str, Any]:
         "excess": result.score("excess agreement", result.headline, DELETION).value,
         "grade": result.verdict.grade,
         "sentence": result.verdict.sentence,
+        "maps": {
+            explanation.method: {
+                "answers": [question.answer for question in explanation.verdict.questions],
+                "grade": explanation.verdict.grade,
+            }
+            for explanation in result.explanations
+        },
         "without position rule": _without_position_rule(result),
     }
 
@@ -263,6 +271,17 @@ def _false(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
     return {
         "networks": len(rows),
         "architectures": sorted({name for _, name, *_ in found}),
+        "questions": [
+            _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
+        ],
+        "grades": _share(sum(row["grade"] != "do not show" for row in rows), len(rows)),
+        "maps": {name: _false_of_map([row["maps"][name] for row in rows if name in row["maps"]]) for name in MAPS},
+    }
+
+
+def _false_of_map(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The same for one way to make a map, by question and for its grade; some networks do not allow it."""
+    return {
         "questions": [
             _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
         ],
@@ -356,6 +375,15 @@ def _untrained_rows(untrained: dict[str, Any]) -> Iterator[str]:
     for question, share in zip(QUESTIONS, untrained["questions"], strict=True):
         yield f"| {question} | {_count(share)} | {_ends(share)} |"
     yield f"| any grade but *do not show* | {_count(untrained['grades'])} | {_ends(untrained['grades'])} |"
+    yield (
+        "\nThe same networks, by the way the map is made (`--maps`): false answers in favour of it. Some architectures "
+        "do not allow every map.\n"
+    )
+    yield "| map | agrees | better than random models | needs its words | any grade but *do not show* | at most |"
+    yield "|---|--:|--:|--:|--:|--:|"
+    for name, counted in untrained["maps"].items():
+        shares = [*(counted["questions"][q] for q in (1, 2, 3)), counted["grades"]]
+        yield f"| {name} | {' | '.join(map(_count, shares))} | {max(share['high'] for share in shares):.1%} |"
 
 
 def _position_rows(groups: list[dict[str, Any]]) -> Iterator[str]:
