@@ -55,6 +55,8 @@ def test_followed_trainings_move_together(browser, tmp_path, downloads):
     ids=["many heads", "one head", "one head and many"],
 )
 def test_audits_stand_side_by_side(browser, tmp_path, downloads, results):
+    for earlier in downloads.iterdir():
+        earlier.unlink()
     audits = {name: make() for name, make in zip(("one", "two"), results, strict=True)}
     for name, audit in audits.items():
         (tmp_path / name).mkdir()
