@@ -176,7 +176,7 @@ class ComparedStudy:
     result: StudyResult
 
     def summary(self) -> RunSummary:
-        """How far its agreements between seeds exceed chance, as its verdict reads them; the verdict; how it was made."""
+        """How far its agreements between seeds exceed chance, which its verdict reads; the verdict; how it was made."""
         cross = [row for row in self.result.agreements if row.convention == "cross"]
         made = [
             *study_page.data_facts(self.result),

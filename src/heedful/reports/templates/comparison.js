@@ -42,7 +42,7 @@ function drawCurves() {
     const chosen = page.agreements.filter((a) => a.key === which.value && a.convention === convention());
     return {
       series: chosen.map((a) => ({ label: page.titles[a.run], colour: a.run, lines: [a.curve] })),
-      references: page.random === null ? [] : [{ title: "random Â", value: page.random }],
+      references: page.random === null ? [] : [{ title: "random word", value: page.random }],
       low: 0, high: up([...chosen.flatMap((a) => a.curve.values), page.random ?? 0.1]),
     };
   };
