@@ -110,7 +110,9 @@ def test_a_cell_is_read_out_by_pointer_and_by_keys(opened):
     webdriver.ActionChains(opened).move_to_element(cell).perform()
     settle(opened)
     pointed = readout(opened)
-    assert all(part in pointed for part in (" → ", "attention ", "word knowledge ", "influence ", "Model 1 ", "would say"))
+    assert all(
+        part in pointed for part in (" → ", "attention ", "word knowledge ", "influence ", "Model 1 ", "would say")
+    )
     webdriver.ActionChains(opened).move_to_element(opened.find_element(By.CSS_SELECTOR, ".pair h3")).perform()
     assert "arrow keys" in readout(opened)
     press(opened, Keys.ARROW_RIGHT)
