@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from benchmarks.browser import chromium, screen, visit
 from PIL import Image
 from selenium import webdriver
@@ -110,7 +111,7 @@ def loop(browser: webdriver.Chrome, page: Path) -> bytes:
     stacked = Image.new("RGB", (LOOP_WIDTH, sum(frame.height for frame in chosen)))
     for i, frame in enumerate(chosen):
         stacked.paste(frame, (0, i * frame.height))
-    palette = stacked.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = _palette(stacked)
     drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     made = io.BytesIO()
     times = [REST // 2, *[FRAME] * (FRAMES - 2), REST]
@@ -118,6 +119,23 @@ def loop(browser: webdriver.Chrome, page: Path) -> bytes:
     if made.tell() > LARGEST_LOOP:
         raise ValueError(f"the loop has {made.tell():,} bytes; {LARGEST_LOOP:,} are allowed")
     return made.getvalue()
+
+
+def _palette(picture: Image.Image) -> Image.Image:
+    """A palette that has a colour near each one of a picture, however few pixels it covers.
+
+    Palettes made from pixels are mostly shades of paper, on which shaded words and dots look dull. Here every next
+    colour is the one furthest from those that are there already.
+    """
+    counted = picture.getcolors(picture.width * picture.height) or []
+    colours = np.array([colour for _, colour in sorted(counted, reverse=True)], dtype=np.int32)
+    chosen, apart = [0], np.full(len(colours), np.inf)
+    while len(chosen) < COLOURS:
+        apart = np.minimum(apart, ((colours - colours[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(apart.argmax()))
+    made = Image.new("P", (1, 1))
+    made.putpalette([int(channel) for colour in colours[chosen] for channel in colour])
+    return made
 
 
 # Put the slider at a share of its way, and wait until the page has drawn it.
@@ -135,7 +153,7 @@ def taken(browser: webdriver.Chrome) -> bytes:
     shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
     picture = Image.open(io.BytesIO(shot)).convert("RGB")
     small = io.BytesIO()
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    picture.quantize(palette=_palette(picture), dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     if small.tell() > LARGEST:
         raise ValueError(f"a picture has {small.tell():,} bytes; {LARGEST:,} are allowed")
     return small.getvalue()
