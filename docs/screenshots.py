@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from benchmarks.browser import chromium, screen, visit
 from PIL import Image
 from selenium import webdriver
@@ -23,7 +24,7 @@ from selenium import webdriver
 ROOT = Path(__file__).resolve().parents[1]
 HEEDFUL = [sys.executable, "-m", "heedful"]
 WIDE, NARROW = (1280, 1360), (390, 844)
-COLOURS = 200
+COLOURS, FREQUENT = 200, 24  # of a palette, and those of them that cover most
 LARGEST = 300_000  # bytes of a picture
 LARGEST_LOOP = 1_500_000
 FRAMES, FRAME, REST = 30, 130, 1500  # pictures in the loop, milliseconds of each and of the last
@@ -73,7 +74,7 @@ def main() -> None:
         for name, page in made.items():
             for width, size in (("wide", WIDE), ("narrow", NARROW)):
                 for scheme in ("light", "dark"):
-                    screen(browser, *size, scheme)
+                    still_screen(browser, *size, scheme)
                     visit(browser, page)
                     time.sleep(0.5)
                     place = options.out / f"{name}-{width}-{scheme}.png"
@@ -91,12 +92,7 @@ def main() -> None:
 
 def loop(browser: webdriver.Chrome, page: Path) -> bytes:
     """The first screen of a study while its slider goes from the first step to the last, as an animated GIF."""
-    screen(browser, *STAGE, "light")
-    features = [
-        {"name": "prefers-color-scheme", "value": "light"},
-        {"name": "prefers-reduced-motion", "value": "reduce"},
-    ]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})  # the page does not play by itself
+    still_screen(browser, *STAGE, "light")
     visit(browser, page)
     frames = []
     for i in range(FRAMES):
@@ -110,7 +106,7 @@ def loop(browser: webdriver.Chrome, page: Path) -> bytes:
     stacked = Image.new("RGB", (LOOP_WIDTH, sum(frame.height for frame in chosen)))
     for i, frame in enumerate(chosen):
         stacked.paste(frame, (0, i * frame.height))
-    palette = stacked.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = _palette(stacked)
     drawn = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     made = io.BytesIO()
     times = [REST // 2, *[FRAME] * (FRAMES - 2), REST]
@@ -118,6 +114,34 @@ def loop(browser: webdriver.Chrome, page: Path) -> bytes:
     if made.tell() > LARGEST_LOOP:
         raise ValueError(f"the loop has {made.tell():,} bytes; {LARGEST_LOOP:,} are allowed")
     return made.getvalue()
+
+
+def still_screen(browser: webdriver.Chrome, width: int, height: int, scheme: str) -> None:
+    """A screen on which a study does not play by itself, but shows its last step."""
+    screen(browser, width, height, scheme)
+    features = [
+        {"name": "prefers-color-scheme", "value": scheme},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def _palette(picture: Image.Image) -> Image.Image:
+    """A palette that has a colour near each one of a picture, however few pixels it covers.
+
+    Palettes made from pixels are mostly shades of paper, on which shaded words and dots look dull. Here the most
+    frequent colours come first, and every next one is the one furthest from those that are there already.
+    """
+    counted = picture.getcolors(picture.width * picture.height) or []
+    colours = np.array([colour for _, colour in sorted(counted, reverse=True)], dtype=np.int32)
+    chosen: list[int] = []
+    apart = np.full(len(colours), np.inf)
+    for k in range(min(COLOURS, len(colours))):
+        chosen.append(k if k < FREQUENT else int(apart.argmax()))
+        apart = np.minimum(apart, ((colours - colours[chosen[-1]]) ** 2).sum(axis=1))
+    made = Image.new("P", (1, 1))
+    made.putpalette([int(channel) for colour in colours[chosen] for channel in colour])
+    return made
 
 
 # Put the slider at a share of its way, and wait until the page has drawn it.
@@ -135,7 +159,7 @@ def taken(browser: webdriver.Chrome) -> bytes:
     shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
     picture = Image.open(io.BytesIO(shot)).convert("RGB")
     small = io.BytesIO()
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    picture.quantize(palette=_palette(picture), dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     if small.tell() > LARGEST:
         raise ValueError(f"a picture has {small.tell():,} bytes; {LARGEST:,} are allowed")
     return small.getvalue()

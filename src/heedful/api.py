@@ -180,6 +180,8 @@ def audit(
 ) -> "AuditResult":
     """Measure whether a model's attention can be trusted as an explanation; write the result and its page.
 
+    The page of an audited study is written anew, with the grade on its first screen.
+
     model: a Hugging Face folder, Hub id or model (with its `tokenizer`), the folder of a study, or a `Subject`. data:
     as for `study`, without labels too, as a list of texts; or a folder in the ERASER format; a study is audited on its
     own validation texts by default. out: the audit's folder; an interrupted audit continues there. explanations:
@@ -196,6 +198,7 @@ def audit(
     from heedful.audits.request import open_request
     from heedful.execution.progress import show_progress
     from heedful.reports.audit_page import write_audit_page
+    from heedful.reports.pages import renew_audited_study
 
     model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
     chosen, reading = _audit_settings(device, settings)
@@ -216,6 +219,7 @@ def audit(
             on_progress=on_progress,
         )
     write_audit_page(result, folder / "report.html", command)
+    renew_audited_study(model_name)
     return result
 
 

@@ -63,13 +63,13 @@ def test_conventions_and_agreements_are_chosen(opened):
     chart = "return document.querySelector('#agreement-chart').textContent"
     curve = "return document.querySelector('#curve-chart polyline').getAttribute('points')"
     before = opened.execute_script(chart), opened.execute_script(curve)
-    opened.execute_script("document.querySelector('[name=convention][value=cross]').click()")
+    opened.execute_script("document.querySelector('[name=convention][value=own]').click()")
     settle(opened)
-    crossed = opened.execute_script(chart), opened.execute_script(curve)
-    assert all(a != b for a, b in zip(before, crossed, strict=True))
+    own = opened.execute_script(chart), opened.execute_script(curve)
+    assert all(a != b for a, b in zip(before, own, strict=True))
     Select(by_id(opened, "which")).select_by_index(2)
     settle(opened)
-    assert opened.execute_script(curve) != crossed[1]
+    assert opened.execute_script(curve) != own[1]
 
 
 def test_tables_are_saved(opened, downloads):

@@ -124,7 +124,7 @@ def test_values_and_definitions_are_shown_where_they_stand(opened):
     term = opened.find_element(By.CSS_SELECTOR, "#agreements a.term")
     opened.execute_script("arguments[0].focus()", term)
     assert by_id(opened, "tip").is_displayed()
-    assert by_id(opened, "tip").text.startswith("A(u, v): agreement")
+    assert by_id(opened, "tip").text.startswith("agreement A(u, v): the share")
     opened.execute_script("arguments[0].blur()", term)
     assert not by_id(opened, "tip").is_displayed()
     dot = opened.find_element(By.CSS_SELECTOR, "#scatter-chart .word")

@@ -63,10 +63,27 @@ def test_nothing_is_complained_of_and_nothing_leaves_the_page(opened):
     leaves_nothing_and_complains_of_nothing(opened)
 
 
+def test_words_have_bars_of_their_attention(opened):
+    bars = """return [...document.querySelectorAll('#token-table .bar')].map((bar) => {
+        const style = getComputedStyle(bar);
+        return [style.backgroundColor, style.position, style.padding];
+    })"""
+    lines = opened.execute_script("return getComputedStyle(document.documentElement).getPropertyValue('--s3').trim()")
+    red, green, blue = (int(lines[k : k + 2], 16) for k in (1, 3, 5))
+    assert {tuple(bar) for bar in opened.execute_script(bars)} == {(f"rgb({red}, {green}, {blue})", "static", "0px")}
+
+
+def test_agreement_curves_are_named_in_words(opened):
+    texts = "return [...document.querySelectorAll('#curve-chart svg > text')].map((text) => text.textContent)"
+    named = [text for text in opened.execute_script(texts) if "↔" in text]
+    assert len(named) == 7
+    assert "attention ↔ word knowledge A(α, β)" in named
+
+
 def test_at_least_ten_examples_with_all_three_quantities(opened):
     assert len(titles(opened)) == 10
-    letters = opened.execute_script("return [...document.querySelectorAll('.example .q')].map(q => q.textContent)")
-    assert letters == ["α", "β", "Δ"] * 10
+    names = opened.execute_script("return [...document.querySelectorAll('.example .q')].map(q => q.textContent)")
+    assert names == ["attention α", "word knowledge β", "influence Δ"] * 10
     assert len(set(shades(opened))) > 10
 
 

@@ -40,7 +40,7 @@ def test_followed_trainings_move_together(browser, tmp_path, downloads):
     assert len(before) == 2
     assert all(a != b for a, b in zip(before, after, strict=True))
     heads = [head.text for head in browser.find_elements(By.CSS_SELECTOR, "#token-table thead th")]
-    wanted = ["word", "count", "n·α, one", "mean β, one", "n·α, two", "mean β, two"]
+    wanted = ["word", "count", "attention, one", "word knowledge, one", "attention, two", "word knowledge, two"]
     assert [head.rstrip(" ▼▲") for head in heads] == wanted
     browser.execute_script("document.querySelector('[data-name=words] button').click()")
     rows = saved_rows(downloads, "words.csv")
@@ -55,6 +55,8 @@ def test_followed_trainings_move_together(browser, tmp_path, downloads):
     ids=["many heads", "one head", "one head and many"],
 )
 def test_audits_stand_side_by_side(browser, tmp_path, downloads, results):
+    for earlier in downloads.iterdir():
+        earlier.unlink()
     audits = {name: make() for name, make in zip(("one", "two"), results, strict=True)}
     for name, audit in audits.items():
         (tmp_path / name).mkdir()

@@ -76,7 +76,7 @@ def test_nothing_is_complained_of_and_nothing_leaves_the_page(opened):
 def test_matrices_of_three_quantities_side_by_side(opened):
     assert len(titles(opened)) == 5
     names = "return [...document.querySelector('.pair').querySelectorAll('text.name')].map(n => n.textContent)"
-    assert opened.execute_script(names) == ["α attention", "β knowledge", "αIBM counting"]
+    assert opened.execute_script(names) == ["attention α", "word knowledge β", "word counts αIBM"]
     size = outputs_and_positions(opened)
     assert len(fills(opened, 0)) == 3 * size[0] * size[1]
     best = "return document.querySelectorAll('.pair')[0].querySelectorAll('.best').length"
@@ -110,7 +110,9 @@ def test_a_cell_is_read_out_by_pointer_and_by_keys(opened):
     webdriver.ActionChains(opened).move_to_element(cell).perform()
     settle(opened)
     pointed = readout(opened)
-    assert all(part in pointed for part in (" → ", "α ", "β ", "Δ ", "Model 1 ", "would say"))
+    assert all(
+        part in pointed for part in (" → ", "attention ", "word knowledge ", "influence ", "Model 1 ", "would say")
+    )
     webdriver.ActionChains(opened).move_to_element(opened.find_element(By.CSS_SELECTOR, ".pair h3")).perform()
     assert "arrow keys" in readout(opened)
     press(opened, Keys.ARROW_RIGHT)

@@ -23,8 +23,8 @@ from heedful.reports.audit_page import (
     tau_section,
     write_audit_page,
 )
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade, shade_css
-from heedful.reports.html import percent
+from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, contrast, dots_svg, shade_css, share_shade
+from heedful.reports.html import assets, percent
 from heedful.reports.terminal import print_audit
 from tests.reports.audit_example import (
     EXAMPLES,
@@ -123,9 +123,7 @@ def test_the_page_opens_with_two_maps_of_one_prediction(page, result):
     first, typical = argument(result, 0.3466), result.examples[6]
     assert (first.text, first.found, first.far, first.examples) == (typical.text + 1, False, 5, EXAMPLES)
     assert [word.word for word in first.words] == list(typical.words)
-    strongest = max(*typical.map, *typical.other)
-    assert first.darkest == percent(strongest)
-    assert [word.own for word in first.words] == [shade(w, strongest) for w in typical.map]
+    assert [word.own for word in first.words] == [share_shade(w) for w in typical.map]
     assert [word.other_share for word in first.words] == [percent(w) for w in typical.other]
     assert first.furthest == result.examples[11].text + 1
     assert "5 of 12 examples have such a map" in page
@@ -299,6 +297,19 @@ def test_scales_hold_what_is_drawn_with_few_ticks(low, high):
     assert len({scale.tick(tick) for tick in scale.ticks()}) == len(scale.ticks())
 
 
+def test_one_scale_of_colours_for_all_pages():
+    """The scripts of a study's page and the style of an audit's have the same colours for the same share."""
+    light, dark = (re.findall(r'"(#\w{6})"', part) for part in assets("shades.js").split("dark: {")[:2])
+    rules = re.findall(r"\.(\w)(\d+) \{ background: (#\w{6})", shade_css())
+    for colours, found in zip(
+        (light[:12], dark[:12]), (rules[: len(rules) // 2], rules[len(rules) // 2 :]), strict=True
+    ):
+        ends = {name: (colours[4 * i], colours[4 * i + 3]) for i, name in enumerate("apn")}
+        assert {(n, k, c) for n, k, c in found if k in ("0", "10")} == {
+            (name, step, colour) for name, two in ends.items() for step, colour in zip(("0", "10"), two, strict=True)
+        }
+
+
 def test_every_shade_can_be_read():
     rules = re.findall(r"\.([apn])(\d+) \{ background: (#\w{6}); color: (#\w{3}); \}", shade_css())
     assert len(rules) == 2 * 3 * (STEPS + 1)
@@ -308,9 +319,9 @@ def test_every_shade_can_be_read():
     assert light == sorted(light)
 
 
-def test_a_flat_map_looks_pale(page):
+def test_a_flat_map_has_one_shade(page):
     article = page.split('<article class="example"')[8]
-    assert set(re.findall(r'class="w (a\d+)"', article)) == {"a3"}
+    assert set(re.findall(r'class="w (a\d+)"', article)) == {"a5"}  # four words, each with 25 %
 
 
 def test_in_a_terminal(result, capsys, tmp_path):

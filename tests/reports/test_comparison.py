@@ -55,29 +55,66 @@ def changed(study: ComparedStudy, **parts) -> ComparedStudy:
     return replace(study, result=replace(study.result, **parts))
 
 
+def answered(study: ComparedStudy) -> ComparedStudy:
+    """The study as if its models had learned something; those of a smoke study have not."""
+    return changed(study, verdict=replace(study.result.verdict, status="answered"))
+
+
 def moved(study: ComparedStudy, by: float) -> ComparedStudy:
-    """The study with its first agreement elsewhere."""
-    first, *others = study.result.agreements
-    e = first.evidence.value
-    elsewhere = replace(first.evidence, value=Estimate(e.value + by, e.low + by, e.high + by, e.n))
-    there = replace(first, evidence=elsewhere)
-    return changed(study, agreements=(there, *others))
+    """The study with its first agreement between seeds further above chance."""
+
+    def shifted(e: Estimate) -> Estimate:
+        return Estimate(e.value + by, e.low + by, e.high + by, e.n)
+
+    rows = study.result.agreements
+    first = next(row for row in rows if row.convention == "cross")
+    return changed(
+        study, agreements=tuple(replace(row, excess=shifted(row.excess)) if row is first else row for row in rows)
+    )
 
 
 def test_equal_runs_are_not_shown_to_differ(studies):
-    assert headline(compared(studies)) == "smoke and other are not shown to differ in any of 6 agreements."
-    assert differing(compared(studies)) == []
-    different, shared = facts(compared(studies))
+    both = compared([answered(study) for study in studies])
+    assert headline(both) == "smoke and other are not shown to differ in any of 7 agreements."
+    assert differing(both) == []
+    different, shared = facts(both)
     assert different == []
     assert ("seeds", "0, 1") in shared
 
 
 def test_intervals_that_do_not_meet_are_a_difference(studies):
-    apart = [studies[0], moved(studies[1], 2.0)]
-    assert headline(compared(apart)).startswith("smoke and other differ in 1 of 6 agreements")
-    (line,) = differing(compared(apart))
-    assert line.startswith("A(α, β): smoke ")
-    assert len(differing(compared([studies[0], moved(studies[1], 1e-6)]))) == 0
+    one, other = (answered(study) for study in studies)
+    apart = compared([one, moved(other, 2.0)])
+    assert headline(apart).startswith("smoke and other differ in 1 of 7 agreements")
+    (line,) = differing(apart)
+    assert (line.concept, line.symbol) == ("attention ↔ word knowledge", "A(α, β)")
+    assert line.values.startswith("smoke ")
+    assert differing(compared([one, moved(other, 1e-6)])) == []
+
+
+def test_a_study_that_learned_nothing_is_named_and_not_counted(studies):
+    one, other = (answered(study) for study in studies)
+    third = replace(moved(studies[1], 2.0), name="third")  # far from both, but its models learned nothing
+    three = compared([one, other, third])
+    assert [run.title for run in three] == ["smoke", "other", "third (learned nothing)"]
+    assert differing(three) == []
+    assert headline(three) == (
+        "smoke and other are not shown to differ in any of 7 agreements. Not counted: third learned nothing."
+    )
+    assert headline(compared([one, third])) == "Nothing can be compared: third learned nothing."
+    few = changed(other, verdict=replace(other.result.verdict, status="too few texts"))
+    assert headline(compared([few, third])) == (
+        "Nothing can be compared: other had too few texts and third learned nothing."
+    )
+    assert differing(compared([few, third])) == []
+
+
+def test_the_page_shows_a_study_that_learned_nothing(runs):
+    page = render_comparison(open_studies(runs))
+    assert "Nothing can be compared: smoke learned nothing and other learned nothing." in page
+    assert '"titles":["smoke (learned nothing)","other (learned nothing)"]' in page
+    assert "They differ in:" not in page
+    assert "How far each exceeds chance" not in page
 
 
 def test_what_differs_is_told_apart_from_what_is_shared(studies):
@@ -132,7 +169,7 @@ def test_texts_beside_translations(runs, smoke_translation_run):
     page = render_comparison(open_studies([runs[0], smoke_translation_run]))
     assert "so there are none to set side by side" in page
     assert "texts or output words" in page
-    assert re.search(r"smoke and smoke-translation (differ|are not shown to differ) in", page)
+    assert "Nothing can be compared: smoke learned nothing and smoke-translation had too few texts." in page
 
 
 def test_the_page_says_how_to_run_both_again(runs, tmp_path):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.api import audit
 from heedful.metrics.statistics import Estimate
 from heedful.reports.first_screen import MOST_WORDS, cards, gain_sentence, headline, kicker, trust
+from heedful.reports.pages import renew_audited_study, write_report
 from heedful.reports.study_page import render_study
 from heedful.storage import run_files
 from heedful.storage.manifest import RunClock
@@ -148,6 +150,26 @@ def test_the_grade_of_an_audit_beside_the_run(smoke_run, tmp_path):
     found = trust(root)
     assert (found.words, found.tone, found.link) == ("do not show it", "bad", "../audit-demo/report.html")
     assert 'href="../audit-demo/report.html"' in render_study(RunDirectory(root))
+
+
+def test_an_audit_renews_the_trust_line_of_the_page_of_its_study(smoke_run, tmp_path):
+    root = Path(shutil.copytree(smoke_run, tmp_path / "runs" / "demo"))
+    page = write_report(root)
+    assert "As an explanation: not tested" in page.read_text(encoding="utf-8")
+    settings = {"sample": 3, "only": "tau", "integrated_steps": 2, "resamples": 20, "progress": False}
+    audit(root, out=root.parent / "audit-demo", **settings)
+    renewed = page.read_text(encoding="utf-8")
+    assert "As an explanation: not tested" not in renewed
+    assert 'href="../audit-demo/report.html"' in renewed
+
+
+def test_no_other_page_is_renewed(smoke_run, tmp_path):
+    assert renew_audited_study("some/model-of-the-hub") is None
+    root = Path(shutil.copytree(smoke_run, tmp_path / "demo", ignore=shutil.ignore_patterns("report.html")))
+    assert renew_audited_study(str(root)) is None
+    assert not (root / "report.html").exists()
+    (root / "report.html").mkdir()  # nothing can be written there, and the audit is complete without it
+    assert renew_audited_study(str(root)) is None
 
 
 @pytest.mark.parametrize("name", ["a**", "a[1]", "**", "é?"])

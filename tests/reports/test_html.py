@@ -13,7 +13,7 @@ HOSTILE = "</title></script><script>alert(1)</script>{{7*7}} & \udc80"
 
 def a_sweep(**words):
     nothing = {"axes": (), "finished": (), "failed": (), "first": (), "second": (), "columns": (), "rows": ()}
-    words = {"name": HOSTILE, "title": HOSTILE, "scope": HOSTILE, "steps": range(3), **nothing, **words}
+    words = {"name": HOSTILE, "title": HOSTILE, "scope": HOSTILE, "steps": range(3), "unlearned": 0, **nothing, **words}
     return fill("sweep.html.j2", {"name": HOSTILE}, style=STYLE, script=SCRIPT, **words)
 
 

@@ -70,6 +70,23 @@ def test_names_are_text(capsys):
     assert "3 of 4 studies finished" in capsys.readouterr().out
 
 
+def test_studies_that_learned_nothing_are_marked():
+    result = swept(2, 2)
+    assert "†" not in render_sweep(result, "name")
+    first, *others = result.studies
+    some = render_sweep(replace(result, studies=(replace(first, status="learned nothing"), *others)), "name")
+    assert "† This study learned nothing" in some
+    assert "value0 †" in some  # in the pictures
+    assert "value0</a> †" in some  # in the table
+    none = replace(result, studies=tuple(replace(study, status="learned nothing") for study in result.studies))
+    assert headline(none).startswith("Nothing was learned in 4 studies: accuracy ")
+
+
+def test_figures_are_named_in_words():
+    page = render_sweep(swept(2, 2), "name")
+    assert '<h3>attention ↔ word knowledge <span class="letter">A(α, β)</span></h3>' in page
+
+
 def test_a_sweep_of_failures_alone():
     study = SweepStudy("studies/a", (), "d", "failed", error="no data")
     page = render_sweep(SweepResult((), (study,)), "name")

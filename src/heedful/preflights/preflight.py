@@ -321,9 +321,9 @@ def _sentence(statistics: Informativeness, translating: bool) -> str:
     contrast = statistics.contrast
     numbers = f"(contrast {contrast})"
     if statistics.verdict == "learnable":
-        return f"words of a text differ in what they say of {output}, so attention has something to follow {numbers}"
+        return f"some words predict {output} better than others, so attention has something to learn {numbers}"
     if contrast.value == 0:
         return f"every word of a text co-occurs alike with {output}; attention has nothing to start from {numbers}"
     if statistics.verdict == "uninformative":
-        return f"words of a text say no more of {output} than they would by chance {numbers}"
-    return f"words of a text say somewhat more of {output} than by chance, but not surely {numbers}"
+        return f"no word predicts {output} better than by chance {numbers}"
+    return f"words may predict {output} a little better than by chance, but we can't tell yet {numbers}"

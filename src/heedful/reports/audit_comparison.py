@@ -18,7 +18,7 @@ from heedful.reports.audit_page import (
     shaded_example,
     subject_facts,
 )
-from heedful.reports.charts import STEPS, ChartLine, ChartMark, ChartScale, Picture, dots_svg, shaded_style
+from heedful.reports.charts import ChartLine, ChartMark, ChartScale, Picture, dots_svg, shaded_style
 from heedful.reports.comparison import RunSummary, comparison_names, comparison_words
 from heedful.reports.html import assets, fill, quantity_name, with_ends
 from heedful.storage.atomic_files import without_nan
@@ -84,7 +84,6 @@ def render_audits(runs: Sequence[Path]) -> str:
         charts=_pictures(summaries, figures),
         figures=figures,
         grids=[(audit.name, audit.result.heads, grid) for audit in audits for grid in _first_grid(audit.result)],
-        steps=STEPS,
         examples=_shared_examples(audits),
         commands=[(audit.name, audit.command) for audit in audits],
     )

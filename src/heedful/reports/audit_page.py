@@ -37,8 +37,8 @@ from heedful.reports.charts import (
     ShadedCell,
     dots_svg,
     gauge_svg,
-    shade,
     shaded_style,
+    share_shade,
     signed_shade,
 )
 from heedful.reports.html import NONE, assets, fill, interval, percent, quantity_name, with_ends, written
@@ -46,7 +46,6 @@ from heedful.storage.atomic_files import without_nan, write_text
 from heedful.storage.manifest import MANIFEST, Manifest
 from heedful.storage.serialization import from_mapping
 
-EVEN = 3  # shades end at the highest weight, but not below so many times an even share: flat attention looks pale
 _HIGHEST = 5  # words in a ranking
 _SHORTEST, _LONGEST, _LETTERS = 5, 40, 400  # words and letters of the text that opens the page
 _MANY_LABELS = 12
@@ -188,8 +187,7 @@ class Argument:
     """One text under its own map and under another one with the same prediction: the picture that opens the page.
 
     found: whether the other map is a different explanation, by the threshold of the verdict. far: in how many of the
-    `examples` one was found. darkest: the share of attention that has the darkest colour, in both maps. furthest: the
-    text whose other map differs most.
+    `examples` one was found. furthest: the text whose other map differs most.
     """
 
     text: int
@@ -201,7 +199,6 @@ class Argument:
     found: bool
     far: int
     examples: int
-    darkest: str
     furthest: int
 
 
@@ -216,11 +213,10 @@ def argument(result: AuditResult, smallest: float) -> Argument | None:
         return None
     ordered = sorted(short, key=lambda example: example.divergence or 0.0)
     typical = ordered[len(ordered) // 2]
-    strongest = _strongest(typical.map, typical.other)
     columns = [
         cells
         for weights in (typical.map, typical.other)
-        for cells in ([shade(w, strongest) for w in weights], [percent(w) for w in weights])
+        for cells in ([share_shade(w) for w in weights], [percent(w) for w in weights])
     ]
     return Argument(
         typical.text + 1,
@@ -232,7 +228,6 @@ def argument(result: AuditResult, smallest: float) -> Argument | None:
         (typical.divergence or 0.0) > smallest,
         sum((example.divergence or 0.0) > smallest for example in sought),
         len(sought),
-        percent(strongest),
         max(sought, key=lambda example: example.divergence or 0.0).text + 1,
     )
 
@@ -244,11 +239,6 @@ def _fixed(example: AuditExample) -> tuple[str, ...]:
 
 def _is_short(example: AuditExample) -> bool:
     return _SHORTEST <= len(example.words) <= _LONGEST and sum(map(len, example.words)) <= _LETTERS
-
-
-def _strongest(*maps: Sequence[float]) -> float:
-    """The weight that has the darkest colour: the highest of these maps, at least three times an even share."""
-    return max(max(weights, default=0.0) for weights in (*maps, (EVEN / max(len(maps[0]), 1),)))
 
 
 def _anchors(examples: Sequence[AuditExample]) -> list[str]:
@@ -267,7 +257,6 @@ def _payload(result: AuditResult) -> dict[str, Any]:
     return {
         "name": f"{result.model} {result.data}".strip()[:80],
         "steps": STEPS,
-        "even": EVEN,
         "scores": [score_row(score) for score in result.scores],
         "contrasts": [_contrast_row(contrast) for contrast in result.contrasts],
         "examples": [_example_numbers(example) for example in result.examples],
@@ -349,13 +338,11 @@ def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
     """A passage as the page shows it.
 
     words: each with what stands before it without being explained, the class of its colour by the headline map, its
-    share in percent, and whether people marked it.
-    darkest: the share that has the darkest colour. rankings: attention and each importance with its τ with attention,
+    share in percent, and whether people marked it. rankings: attention and each importance with its τ with attention,
     and the highest words with their shares.
     """
     marks = example.rationale if len(example.rationale) == len(example.words) else (False,) * len(example.words)
-    strongest = _strongest(example.map)
-    shades, shares = [shade(w, strongest) for w in example.map], [percent(w) for w in example.map]
+    shades, shares = [share_shade(w) for w in example.map], [percent(w) for w in example.map]
     words = zip(_fixed(example), example.words, shades, shares, marks, strict=True)
     weights = {headline: example.map} | {weights.name: weights.values for weights in example.importances}
     tau = example.tau()
@@ -365,7 +352,6 @@ def shaded_example(example: AuditExample, headline: str) -> dict[str, Any]:
         "label": example.label,
         "probability": percent(example.probability),
         "words": list(words),
-        "darkest": percent(strongest),
         "rankings": [
             (name, written(tau.get(name), 2), _highest(example.words, values)) for name, values in weights.items()
         ],

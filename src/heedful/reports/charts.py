@@ -232,6 +232,15 @@ def shade(value: float, largest: float, ramp: str = "a") -> str:
     return f"{ramp}{round(STEPS * min(abs(value) / largest, 1.0)) if largest else 0}"
 
 
+def share_shade(share: float, ramp: str = "a") -> str:
+    """The class of a share of attention: one square-root scale from 0 to 100 % for all texts of all pages.
+
+    >>> share_shade(0.04), share_shade(0.36), share_shade(1.0)
+    ('a2', 'a6', 'a10')
+    """
+    return shade(math.sqrt(abs(share)), 1.0, ramp)
+
+
 def signed_shade(value: float, largest: float) -> str:
     """The class of a number on either side of 0.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from heedful.audits.result import AuditQuestion, AuditVerdict
 from heedful.errors import RunError
-from heedful.html import symbol
+from heedful.html import concept, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.reports import followed_page, study_page
 from heedful.reports.followed_page import FollowedRun, embedded_texts
@@ -32,6 +32,17 @@ class RunSummary:
     verdict: Verdict | AuditVerdict
     figures: Mapping[str, Estimate]
     facts: Mapping[str, str]
+
+    @property
+    def failed(self) -> str:
+        """Why its verdict answers nothing ("learned nothing", "too few texts"); empty where it answers."""
+        status = self.verdict.status if isinstance(self.verdict, Verdict) else "answered"
+        return "" if status == "answered" else status
+
+    @property
+    def title(self) -> str:
+        """Its name in legends, with the reason why it does not count."""
+        return f"{self.name} ({self.failed})" if self.failed else self.name
 
 
 def comparison_words(runs: Sequence[RunSummary], figures: str = "agreements", **spelt: Any) -> dict[str, Any]:
@@ -72,28 +83,64 @@ def short_names(runs: Sequence[Path]) -> list[str]:
 
 
 def headline(runs: Sequence[RunSummary], figures: str = "agreements") -> str:
-    """How many figures differ, in one sentence; figures: what they are, in the plural."""
-    apart, all_of = differing(runs), len(common(runs))
-    names = " and ".join([", ".join(run.name for run in runs[:-1]), runs[-1].name])
+    """How many figures differ, in one sentence; figures: what they are, in the plural.
+
+    A run whose verdict answers nothing is named and not counted: its attention is that of a model without knowledge.
+    """
+    counted = [run for run in runs if not run.failed]
+    left_out = _left_out(runs)
+    if len(counted) < 2:
+        return f"Nothing can be compared: {left_out}."
+    apart, all_of = differing(counted), len(common(counted))
+    names = _listed([run.name for run in counted])
     if not all_of:
-        return f"{names} have none of their {figures} in common."
-    if not apart:
-        return f"{names} are not shown to differ in any of {all_of} {figures}."
-    return f"{names} differ in {len(apart)} of {all_of} {figures}: their intervals do not meet."
+        found = f"{names} have none of their {figures} in common"
+    elif not apart:
+        found = f"{names} are not shown to differ in any of {all_of} {figures}"
+    else:
+        found = f"{names} differ in {len(apart)} of {all_of} {figures}: their intervals do not meet"
+    return f"{found}. Not counted: {left_out}." if left_out else f"{found}."
 
 
-def differing(runs: Sequence[RunSummary], spell: Callable[[Estimate], str] = with_interval) -> list[str]:
-    """The figures of which two runs have intervals that do not meet, each with its value in all runs."""
-    lines = []
-    for name, estimates in common(runs).items():
+def _left_out(runs: Sequence[RunSummary]) -> str:
+    """The runs that are not counted, each with its reason."""
+    reasons = {"learned nothing": "learned nothing", "too few texts": "had too few texts"}
+    return _listed([f"{run.name} {reasons[run.failed]}" for run in runs if run.failed])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence with commas, and "and" before the last.
+
+    >>> _listed(["a", "b", "c"]), _listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure of which two runs have intervals that do not meet: in words, its symbol, and its value in each run."""
+
+    concept: str
+    symbol: str
+    values: str
+
+
+def differing(runs: Sequence[RunSummary], spell: Callable[[Estimate], str] = with_interval) -> list[Difference]:
+    """The figures of which two runs have intervals that do not meet; only runs whose verdict has answers count."""
+    counted, lines = [run for run in runs if not run.failed], []
+    for name, estimates in common(counted).items():
         if max(e.low for e in estimates) > min(e.high for e in estimates):
-            values = (f"{run.name} {spell(estimate)}" for run, estimate in zip(runs, estimates, strict=True))
-            lines.append(f"{symbol(name)}: {', '.join(values)}")
+            values = (f"{run.name} {spell(estimate)}" for run, estimate in zip(counted, estimates, strict=True))
+            words, letters = concept(name), symbol(name)
+            lines.append(Difference(words, letters if letters != words else "", ", ".join(values)))
     return lines
 
 
 def common(runs: Sequence[RunSummary]) -> dict[str, list[Estimate]]:
     """The figures that all runs have."""
+    if not runs:
+        return {}
     first, *others = [run.figures for run in runs]
     return {name: [first[name], *(one[name] for one in others)] for name in first if all(name in o for o in others)}
 
@@ -129,14 +176,14 @@ class ComparedStudy:
     result: StudyResult
 
     def summary(self) -> RunSummary:
-        """Its own agreements, its verdict and how it was made."""
-        own = [row for row in self.result.agreements if row.convention == "own"]
+        """How far its agreements between seeds exceed chance, which its verdict reads; the verdict; how it was made."""
+        cross = [row for row in self.result.agreements if row.convention == "cross"]
         made = [
             *study_page.data_facts(self.result),
             *study_page.training_facts(self.run, self.result),
             *((name, _short(name, value)) for name, value in study_page.provenance(self.run, self.result)),
         ]
-        figures = {study_page.agreement_key(row.name): study_page.shown_value(row) for row in own}
+        figures = {study_page.agreement_key(row.name): row.excess for row in cross}
         return RunSummary(self.name, self.result.verdict, figures, dict(made))
 
 
@@ -165,6 +212,7 @@ def render_comparison(studies: Sequence[ComparedStudy]) -> str:
         comparison_payload(studies, data),
         **comparison_words([study.summary() for study in studies]),
         what="studies",
+        lead="How far each exceeds chance, read between seeds as the verdict reads it",
         agreements=by_agreement([(study.name, study_page.agreement_lines(study.result)) for study in studies]),
         same=data.examples is not None,
         wide_curve=one_task(studies) != "translation",
@@ -184,7 +232,7 @@ def comparison_payload(studies: Sequence[ComparedStudy], data: StudyPageData) ->
     steps = sorted({step for models in data.models for step in models[0].steps})
     names, results = [study.name for study in studies], [study.result for study in studies]
     content: dict[str, Any] = {
-        **shared_content(names, [result.random_agreement for result in results]),
+        **shared_content([study.summary() for study in studies], [result.random_agreement for result in results]),
         "control": study_page.control_name(first),
         "task": one_task(studies),
         "rows_are": "texts" if len({result.task for result in results}) == 1 else "texts or output words",
@@ -226,6 +274,7 @@ def render_trainings(roots: Sequence[Path]) -> str:
         followed_payload(trainings),
         **comparison_words([_followed_summary(training) for training in trainings]),
         what="followed trainings",
+        lead="How often each agrees at its last recorded step",
         agreements=by_agreement(lines),
         same=same_texts(trainings),
         labelled=labelled,
@@ -251,7 +300,10 @@ def followed_payload(trainings: Sequence[FollowedRun]) -> Payload:
     arrays, steps = Arrays(), sorted({step for training in trainings for step in training.steps})
     names, places = [t.name for t in trainings], [last_before(t.steps, steps) for t in trainings]
     content: dict[str, Any] = {
-        **shared_content(names, [training.result.random_agreement for training in trainings]),
+        **shared_content(
+            [_followed_summary(training) for training in trainings],
+            [training.result.random_agreement for training in trainings],
+        ),
         "control": "shuffle",
         "task": "following",
         "labels": trainings[0].probe.labels,
@@ -276,12 +328,14 @@ def same_texts(trainings: Sequence[FollowedRun]) -> bool:
     return len({(one.probe.labels, one.probe.words, one.probe.right) for one in trainings}) == 1
 
 
-def shared_content(names: Sequence[str], random: Sequence[float]) -> dict[str, Any]:
+def shared_content(runs: Sequence[RunSummary], random: Sequence[float]) -> dict[str, Any]:
     """What the payload of any page of several runs begins with; random: the random agreement of each run."""
     same = len({round(value, 12) for value in random}) == 1
+    names = [run.name for run in runs]
     return {
         "name": " beside ".join(names),
-        "runs": list(names),
+        "runs": names,
+        "titles": [run.title for run in runs],
         "random": random[0] if same else None,
     }
 

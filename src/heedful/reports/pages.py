@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedful.errors import RunError
+from heedful.errors import HeedfulError, RunError
 from heedful.storage.atomic_files import write_text
 from heedful.storage.manifest import KIND_NAMES, Manifest, run_kind, verified_result
 
@@ -58,6 +58,21 @@ def write_report(run: Path, *, out: Path | None = None) -> Path:
 
         write_text(target, render_study(RunDirectory(run)))
     return target
+
+
+def renew_audited_study(model: str) -> Path | None:
+    """Write the page of a study anew after an audit of it, since its first screen names the audit's grade.
+
+    Returns its path; None where the model is not the folder of a study with a page. The audit is complete without it:
+    a folder that cannot be read or written is left as it is.
+    """
+    study = Path(model)
+    try:
+        if run_kind(study) != "study" or not (study / "report.html").exists():
+            return None
+        return write_report(study)
+    except (HeedfulError, OSError):
+        return None
 
 
 def _compared(runs: Sequence[Path]) -> str:

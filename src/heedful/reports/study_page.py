@@ -33,7 +33,7 @@ from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.verdict import size_of
 
 _PURPOSES = {
-    "standard": "attention learned with everything else; gives α, β and Δ",
+    "standard": "attention learned with everything else; gives attention α, word knowledge β and influence Δ",
     "uniform": "attention frozen uniform; gives β^uf, word knowledge gained without attention",
     "attention-only": "attention learned, all else frozen at its random start; gives α^fr",
     "proxy": "a mean of word vectors; gives β^px, what counting words with {answer}s can teach",

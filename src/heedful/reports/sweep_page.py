@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from heedful.html import symbol
+from heedful.html import concept, symbol
 from heedful.reports.charts import (
     STEPS,
     ChartLine,
@@ -27,6 +27,7 @@ from heedful.storage.atomic_files import write_text
 from heedful.sweeps.result import SweepFigure, SweepResult, SweepStudy
 
 _WIDEST = 17  # letters of a name that fit before a picture's scale
+_UNLEARNED = "†"  # after the name of a study whose verdict answers nothing
 
 
 def write_sweep_page(result: SweepResult, folder: Path, out: Path | None = None) -> Path:
@@ -53,7 +54,8 @@ def render_sweep(result: SweepResult, name: str) -> str:
         failed=[(_place(result, study), study.error) for study in result.failed],
         first=[_measure(result, key) for key in own],
         second=[_measure(result, key) for key in keys if key not in own],
-        columns=[_written(key).removesuffix(" own") for key in own],
+        columns=[(_concept(key), _symbol(key)) for key in own],
+        unlearned=sum(study.status != "answered" for study in result.studies),
         rows=_rows(result, own),
         steps=range(STEPS + 1),
     )
@@ -71,9 +73,12 @@ def headline(result: SweepResult) -> str:
     count = f"{len(found):,} {'study' if len(found) == 1 else 'studies'}"
     if not found:
         return f"None of {len(result.studies):,} studies gave a result"
-    name = _written(key).removesuffix(" own").capitalize()
+    name = _concept(key).capitalize()
     estimates = sorted((estimate for _, estimate in found), key=lambda estimate: estimate.value)
     worst, best = estimates[0], estimates[-1]
+    if all(study.status != "answered" for study, _ in found):
+        reached = percent(best.value) if len(found) == 1 else f"{percent(worst.value)} to {percent(best.value)}"
+        return f"Nothing was learned in {count}: {name.lower()} {reached}"
     if len(found) == 1:
         return f"{name} {percent(best.value)} in the one study that finished"
     if best.low <= worst.high:
@@ -114,16 +119,18 @@ def _measure(result: SweepResult, key: str) -> dict[str, Any]:
         places = zip(result.axes, study.place, apart, strict=True)
         others = [f"{axis.name} {word}" for axis, word, differs in places if differs]
         name = "the one study" if rows is None else study.place[rows]
-        groups.setdefault(", ".join(others), []).append((name, figure))
+        mark = "" if study.status == "answered" else f" {_UNLEARNED}"
+        groups.setdefault(", ".join(others), []).append((_short(name) + mark, figure))
     lines = {
-        title: [ChartLine(_short(name), (ChartMark(figure.estimate),)) for name, figure in group]
+        title: [ChartLine(name, (ChartMark(figure.estimate),)) for name, figure in group]
         for title, group in groups.items()
     }
     scale = ChartScale.over([line for group in lines.values() for line in group], shares=True)
-    name, anchor = _written(key), "".join(c if c.isalnum() else "-" for c in key)
+    name, anchor = _concept(key), "".join(c if c.isalnum() else "-" for c in key)
     return {
         "anchor": anchor,
         "name": name,
+        "symbol": _symbol(key),
         "named": len(lines) == 1 and "" in lines,  # the one picture has the name already
         "about": f"rows: {result.axes[rows].name}" if rows is not None else "",
         "multiples": [
@@ -155,6 +162,7 @@ def _rows(result: SweepResult, keys: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {
             "place": study.place,
+            "mark": "" if study.status == "answered" else _UNLEARNED,
             "link": f"{quote(study.folder)}/report.html",
             "cells": [_shaded(study.figure(key), *ends[key]) for key in keys],
         }
@@ -182,14 +190,27 @@ def _place(result: SweepResult, study: SweepStudy) -> str:
     return values or study.folder
 
 
-def _written(key: str) -> str:
-    """The name of a figure with the papers' letters.
+def _concept(key: str) -> str:
+    """The name of a figure in plain words.
 
-    >>> _written("A(alpha,beta_uf) own"), _written("accuracy")
-    ('A(α, β^uf) own', 'accuracy')
+    >>> _concept("A(alpha,beta_uf) own"), _concept("accuracy"), _concept("entropy")
+    ('attention ↔ word knowledge without attention', 'accuracy', 'spread of attention')
     """
-    name, _, convention = key.rpartition(" ")
-    return f"{symbol(name)} {convention}" if convention in ("own", "cross") else key
+    return "spread of attention" if key == "entropy" else concept(_without_convention(key))
+
+
+def _symbol(key: str) -> str:
+    """The name of an agreement with the papers' letters; empty for other figures.
+
+    >>> _symbol("A(alpha,beta_uf) own"), _symbol("accuracy")
+    ('A(α, β^uf)', '')
+    """
+    name = _without_convention(key)
+    return symbol(name) if name.startswith("A(") else ""
+
+
+def _without_convention(key: str) -> str:
+    return key.removesuffix(" own").removesuffix(" cross")
 
 
 def _short(name: str) -> str:

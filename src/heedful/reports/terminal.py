@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from heedful.execution.terminal import TerminalConsole, echo, visible
-from heedful.html import symbol
+from heedful.html import concept, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.reports.html import (
     MODEL_TITLES,
@@ -78,11 +78,26 @@ def print_study(result: "StudyResult", report: Path) -> None:
             *([f"{row.xi_bleu:.1f}"] if row.xi_bleu is not None else []),
         )
     console.print(table)
-    console.print("control: the largest of random, matched shuffle and wrong label; excess: the agreement beyond it")
-    console.print(f"ξ* (final accuracy) {result.xi_final.value:.1%}; a star marks agreement never exceeded by a seed")
+    _print_letters(console, [row.name for row in result.agreements])
+    wrong = "word" if result.task == "translation" else "label"
+    console.print(
+        f"control: chance, the largest of a random word, a shuffled baseline and a wrong {wrong}; "
+        "excess: agreement above it"
+    )
+    console.print(
+        f"ξ: accuracy when another seed's attention first agreed more; *: it never did, so its final accuracy "
+        f"{result.xi_final.value:.1%} stands in"
+    )
     _print_learned(console, result)
     _print_translation(console, result)
     _print_verdict(console, result.verdict, report)
+
+
+def _print_letters(console: Console, names: Sequence[str]) -> None:
+    """What the letters of agreements stand for, in words."""
+    letters = dict.fromkeys(letter for name in names for letter in name[2:-1].split(","))
+    console.print("A(u, v): how often the word that ranks highest by u is also in the top 5 % by v")
+    console.print("; ".join(f"{symbol(letter)}: {concept(letter)}" for letter in letters))
 
 
 def _share_of(share: float) -> str:
@@ -146,7 +161,7 @@ def print_preflight(result: "Preflight") -> None:
         for line in expected.advice:
             console.print(f"  {line}", markup=False)
     outputs = [each for each in result.outputs if each.most or each.least]
-    table = Table("output", "words that speak for it", "words that speak against it")
+    table = Table("output", "words that predict it", "words that predict another")
     for each in outputs[:12]:
         table.add_row(each.output, " ".join(w.word for w in each.most), " ".join(w.word for w in each.least))
     if outputs:
@@ -256,6 +271,10 @@ def print_audit(result: "AuditResult", report: Path) -> None:
     console.print(f"{read}{cut}{right}")
     if scores.importances:
         console.print(_tau(scores))
+        console.print(
+            "τ: rank correlation with attention, 1 for the same order, 0 for none in common; "
+            "random: of untrained models; top word: how often the highest words agree; shuffled: how often by chance"
+        )
     for quantities in (("comprehensiveness", "sufficiency"), ("token f1", "iou f1", "auprc")):
         if any(scores.score(quantities[0], name) for name in (scores.headline, RANDOM)):
             console.print(_orders(scores, (scores.headline, *scores.importances, RANDOM), quantities))
@@ -408,8 +427,16 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
         table.add_column(symbol(key.removesuffix(" own")), justify="right", no_wrap=True)
     for study in result.studies:
         cells = [_figure(study, key) for key in keys] if study.state == "finished" else ["failed", *[""] * len(keys)]
+        if study.status != "answered" and cells:
+            cells[-1] += " †"
         table.add_row(*(Text(visible(word)) for word in study.place), *cells[: len(keys)])
     console.print(table)
+    if agreements := [key.removesuffix(" own") for key in keys if key.startswith("A(")]:
+        _print_letters(console, agreements)
+    if any(study.status != "answered" for study in result.studies):
+        console.print(
+            "†: learned nothing or had too few texts, so its agreements are those of models without knowledge"
+        )
     for study in result.failed:
         line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
         console.print(Text(line, style="red"), soft_wrap=True)

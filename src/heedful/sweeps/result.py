@@ -12,7 +12,7 @@ from heedful.storage.atomic_files import valid_path
 from heedful.storage.run_files import member_name
 from heedful.storage.serialization import Stored
 from heedful.storage.tables import Tabular, arrow_table
-from heedful.studies.result import StudyResult
+from heedful.studies.result import Status, StudyResult
 from heedful.sweeps.grid import Axis
 
 State = Literal["finished", "failed"]
@@ -42,7 +42,10 @@ class SweepFigure:
 
 @dataclass(frozen=True)
 class SweepStudy:
-    """A study of a sweep: its folder, its values on the axes, and its figures or its error."""
+    """A study of a sweep: its folder, its values on the axes, and its figures or its error.
+
+    status: of its verdict; agreements of a study that learned nothing are those of models without knowledge.
+    """
 
     folder: str
     place: tuple[str, ...]
@@ -50,6 +53,7 @@ class SweepStudy:
     state: State
     error: str | None = None
     verdict: str | None = None
+    status: Status = "answered"
     figures: tuple[SweepFigure, ...] = ()
 
     def figure(self, key: str) -> SweepFigure | None:

@@ -311,6 +311,7 @@ def _sweep_study(out: Path, point: GridPoint, attempts: StudyAttempts | None) ->
         result.config_digest,
         "finished",
         verdict=result.verdict.sentence,
+        status=result.verdict.status,
         figures=main_figures(result),
     )
 

@@ -33,11 +33,14 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const linked = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
 const address = (name, value) => `#${new URLSearchParams({ [name]: value })}`;
 
-/** Words shaded by a map of shares, the darkest at `strongest`; `fixed` stands before each without being explained. */
-function shadedByMap(words, values, strongest, fixed) {
+/** The step of a share on the square-root scale that all pages have. */
+const step = (share) => Math.round(page.steps * Math.sqrt(Math.min(Math.abs(share), 1)));
+
+/** Words shaded by a map of shares; `fixed` stands before each without being explained. */
+function shadedByMap(words, values, fixed) {
   return words.flatMap((word, i) => [
     ...(fixed[i] ? [`${fixed[i]} `] : []),
-    element("span", { class: `w a${Math.round(page.steps * Math.min(values[i] / strongest, 1))}`, title: percent(values[i]), text: word }), " ",
+    element("span", { class: `w a${step(values[i])}`, title: percent(values[i]), text: word }), " ",
   ]);
 }
 
@@ -83,11 +86,8 @@ function showHead(map) {
   const values = text?.maps[map];
   const large = [];
   if (values) {
-    const strongest = Math.max(...values, page.even / values.length);
-    const ramp = element("span", { class: "ramp", "aria-hidden": "true" }, ...Array.from({ length: page.steps + 1 }, (_, i) => element("i", { class: `a${i}` })));
     large.push(
-      element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, strongest, text.fixed)),
-      element("div", { class: "key" }, element("span", {}, element("span", { class: "day", text: "darker" }), element("span", { class: "night", text: "brighter" }), " = more attention: 0 % ", ramp, ` ${percent(strongest)}`)),
+      element("p", { class: "words", dir: "auto", role: "group", tabindex: "0", "aria-label": `Words of text ${text.number} shaded by ${map}` }, ...shadedByMap(text.words, values, text.fixed)),
     );
   }
   byId("head").replaceChildren(
@@ -172,11 +172,9 @@ function offerHeads() {
 
 /** The words of an example once more, shaded by an importance; other colours for words that speak against the output. */
 function shadedWords(words, values) {
-  const strongest = Math.max(...values.map(Math.abs), page.even / values.length);
   const copy = words.cloneNode(true);
   [...copy.children].forEach((word, i) => {
-    const step = Math.round((page.steps * values[i]) / strongest);
-    word.className = `w ${step < 0 ? `n${-step}` : `p${step}`}`;
+    word.className = `w ${values[i] < 0 ? "n" : "p"}${step(values[i])}`;
     word.title = `${values[i] < 0 ? "against the prediction" : "for the prediction"}: ${percent(Math.abs(values[i]))}`;
   });
   return copy;
@@ -204,16 +202,15 @@ function offerExamples() {
   const compare = (item, name) => {
     item.card.querySelectorAll(".beside").forEach((node) => node.remove());
     if (name === "other" && item.other.length) {
-      const strongest = Math.max(...item.map, ...item.other, page.even / item.other.length);
       const names = [...item.words.children].map((word) => word.textContent);
-      const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, strongest, item.fixed));
-      item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" }), ` · full colour = ${percent(strongest)}`), other);
+      const other = element("p", { class: "words beside", dir: "auto", role: "group", tabindex: "0", "aria-label": "Words shaded by a different map" }, ...shadedByMap(names, item.other, item.fixed));
+      item.words.after(element("p", { class: "by beside" }, element("b", { text: "a different map, same prediction" })), other);
     }
     if (!item.importances[name]) return;
     const words = shadedWords(item.words, item.importances[name]);
     words.setAttribute("aria-label", `Words shaded by ${name}`);
     words.classList.add("beside");
-    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · agreement with attention (τ) ${decimal(item.tau[name], 2)} · full colour = ${percent(Math.max(...item.importances[name].map(Math.abs), page.even / item.map.length))}`);
+    const by = element("p", { class: "by beside" }, element("b", { text: name }), ` · rank correlation with attention, τ, ${decimal(item.tau[name], 2)}`);
     item.words.after(by, words);
   };
 

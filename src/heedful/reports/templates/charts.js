@@ -16,8 +16,7 @@ function drawCurves() {
   const drawn = page.accuracy.filter((m) => m.kind === "standard" || m.kind === "uniform");
   const accuracies = drawn.flatMap((m) => m.values).concat(page.references.map((r) => r.value)).filter((v) => v !== null);
   if (drawn.length) lineChart(document.getElementById("accuracy-chart"), `Validation ${TERMS.accuracy} over training`, {
-    series: byKind(drawn.map((m) => ({ ...m, title: { "standard model": "with attention", "uniform twin": "without attention" }[m.title] ?? m.title,
-      rings: m.best === undefined ? [] : [[m.best, `counts at step ${steps(m.best)}, its lowest loss`]] }))),
+    series: byKind(drawn.map((m) => ({ ...m, rings: m.best === undefined ? [] : [[m.best, `counts at step ${steps(m.best)}, its lowest loss`]] }))),
     references: page.references.map((r) => ({ ...r, title: { "logistic regression": "logistic regr.", "most frequent label": "guessing" }[r.title] ?? r.title })),
     low: Math.floor(Math.min(...accuracies) * 10) / 10,
     high: Math.ceil(Math.max(...accuracies) * 10) / 10,
@@ -26,8 +25,8 @@ function drawCurves() {
   const highest = Math.max(...page.agreements.flatMap((a) => a.curve.values));
   const agreements = (convention) => ({
     series: page.agreements.filter((a) => a.convention === convention)
-      .map((a) => ({ label: a.symbol, title: a.concept, colour: keys.indexOf(a.key), lines: [{ ...a.curve, rings: a.read_at.map((step) => [step, `${a.concept}: the verdict reads ${percent(a.value)} at step ${steps(step)}`]) }] })),
-    references: [{ title: "random Â", value: page.random }],
+      .map((a) => ({ label: a.concept, symbol: a.symbol, colour: keys.indexOf(a.key), lines: [{ ...a.curve, rings: a.read_at.map((step) => [step, `${a.concept}: the verdict reads ${percent(a.value)} at step ${steps(step)}`]) }] })),
+    references: [{ title: "random word", value: page.random }],
     low: 0,
     high: Math.min(1, Math.ceil(Math.max(highest, page.random) * 10) / 10),
   });
@@ -37,7 +36,7 @@ function drawCurves() {
     choice.addEventListener("change", () => redraw(agreements(choice.value)));
   }
   lineChart(document.getElementById("entropy-chart"), "Normalised entropy of attention over training", {
-    series: [{ label: "H̃(α)", colour: 0, lines: [page.entropy] }], low: 0, high: 1,
+    series: [{ label: "spread", colour: 0, lines: [page.entropy] }], low: 0, high: 1,
   });
   if (page.special_share) {
     lineChart(document.getElementById("special-chart"), "Share of attention on special tokens over training", {
@@ -53,7 +52,7 @@ function drawCurves() {
   }
   if (page.alignment) {
     lineChart(document.getElementById("alignment-chart"), "Alignment error rate over training; the text above has the numbers", {
-      series: [{ label: "attention α", colour: 0, lines: [page.alignment.curve], ends: page.alignment.ends }],
+      series: [{ label: "attention", colour: 0, lines: [page.alignment.curve], ends: page.alignment.ends }],
       references: page.alignment.references, low: 0, high: 1,
     });
   }

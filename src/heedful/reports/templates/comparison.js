@@ -11,7 +11,7 @@ function drawAgreements(holder, width) {
     return { label: dots[0].symbol, title: dots[0].concept, dots };
   });
   const title = `Agreements${document.querySelector("[name=convention]") ? `, ${convention()},` : ""} of ${page.runs.length} runs with their intervals; the table below has the numbers`;
-  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.runs, rows, chance: page.random, control: page.control });
+  dotsAndWhiskers(holder, width, { title, unit: `% of ${TERMS.rows} that agree`, series: page.titles, rows, chance: page.random, control: page.control });
 }
 
 function drawCurves() {
@@ -22,11 +22,11 @@ function drawCurves() {
     series: byKind(page.accuracy), low: Math.floor(Math.min(...accuracies) * 10) / 10, high: up(accuracies),
   });
   lineChart(document.getElementById("entropy-chart"), "Normalised entropy of attention over training", {
-    series: page.runs.map((label, i) => ({ label, colour: i, lines: [page.entropies[i]] })), low: 0, high: 1,
+    series: page.titles.map((label, i) => ({ label, colour: i, lines: [page.entropies[i]] })), low: 0, high: 1,
   });
   if (page.special_shares) {
     lineChart(document.getElementById("special-chart"), "Share of attention on special tokens over training", {
-      series: page.runs.map((label, i) => ({ label, colour: i, lines: [page.special_shares[i]] })), low: 0, high: 1,
+      series: page.titles.map((label, i) => ({ label, colour: i, lines: [page.special_shares[i]] })), low: 0, high: 1,
     });
   }
   if (page.bleu) {
@@ -36,14 +36,13 @@ function drawCurves() {
   }
   const which = document.getElementById("which");
   for (const key of new Set(page.agreements.map((a) => a.key))) {
-    const symbol = page.agreements.find((a) => a.key === key).symbol.replaceAll("^", "");
-    which.append(element("option", { value: key, text: symbol }));
+    which.append(element("option", { value: key, text: page.agreements.find((a) => a.key === key).concept }));
   }
   const curves = () => {
     const chosen = page.agreements.filter((a) => a.key === which.value && a.convention === convention());
     return {
-      series: chosen.map((a) => ({ label: page.runs[a.run], colour: a.run, lines: [a.curve] })),
-      references: page.random === null ? [] : [{ title: "random Â", value: page.random }],
+      series: chosen.map((a) => ({ label: page.titles[a.run], colour: a.run, lines: [a.curve] })),
+      references: page.random === null ? [] : [{ title: "random word", value: page.random }],
       low: 0, high: up([...chosen.flatMap((a) => a.curve.values), page.random ?? 0.1]),
     };
   };

@@ -41,13 +41,13 @@ function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance, con
       if (other) shape(svg, "text", { x: left - 12, y: y + 6, "text-anchor": "end" }, `↔ ${other}`);
       shape(svg, "text", { class: "soft", x: left - 12, y: y + (other ? 21 : 6), "text-anchor": "end" }, label);
     } else {
-      shape(svg, "text", { class: "soft", x: 2, y: y - (gap * dots.length) / 2 - 5 }, title);
-      shape(svg, "text", { x: left - 12, y: y + 4, "text-anchor": "end" }, label);
+      shape(svg, "text", { x: 2, y: y - (gap * dots.length) / 2 - 5 }, title);
+      shape(svg, "text", { class: "soft", x: left - 12, y: y + 4, "text-anchor": "end" }, label);
     }
     dots.forEach((d, j) => {
       const at = y + (j - (dots.length - 1) / 2) * gap, name = several ? `${series[d.mark]}  ` : "";
       const said = `${percent(d.value)} (${range(d.low, d.high)})`, group = shape(svg, "g");
-      shape(group, "title", {}, `${label} ${name}${said}`);
+      shape(group, "title", {}, `${title} ${name}${said}`);
       shape(group, "line", { class: `whisker m${d.mark % MARKS.length}`, x1: x(d.low), x2: x(d.high), y1: at, y2: at });
       if (d.control !== null) shape(group, "line", { class: "control", x1: x(d.control), x2: x(d.control), y1: at - 6, y2: at + 6 });
       dot(group, d.mark, x(d.value), at);
@@ -57,7 +57,7 @@ function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance, con
   });
   const entries = several ? series.map((name, i) => [name, (g) => dot(g, i, 6, -4)]) : [];
   entries.push([control, (g) => shape(g, "line", { class: "control", x1: 6, x2: 6, y1: -10, y2: 2 })]);
-  if (chance !== null) entries.push(["random Â", (g) => shape(g, "line", { class: "random", x1: 6, x2: 6, y1: -12, y2: 4 })]);
+  if (chance !== null) entries.push(["random word", (g) => shape(g, "line", { class: "random", x1: 6, x2: 6, y1: -12, y2: 4 })]);
   if (rows.some((r) => r.published !== undefined)) entries.push(["the paper’s", (g) => cross(g, 6, -4)]);
   legend(svg, entries, wide ? left : 2, width);
 }

@@ -2,18 +2,21 @@
 
 /**
  * Lines over training with a cursor at the slider's step.
- * series: [{ label, colour, lines: [{ steps, values }], ends }], references: [{ title, value, low, high }], each with an
- * interval where it has one (`ends` are those of a line's first and last value); format spells a value.
+ * series: [{ label, symbol, colour, lines: [{ steps, values }], ends }], references: [{ title, value, low, high }], each
+ * with an interval where it has one (`ends` are those of a line's first and last value); format spells a value. The names
+ * stand at the ends of the lines, or below the chart where there is no room for them.
  */
 function lineChart(holder, title, { series, references = [], low, high, format = percent }) {
   const drawn = { cursor: null, labels: [] };
   const last = page.steps[page.steps.length - 1] || 1;
   const draw = (width) => {
-    const longest = Math.max(...references.map((r) => r.title.length + 4), ...series.map((one) => one.label.length + 7));
-    const left = 36, right = Math.min(Math.max(22 + 7.1 * longest, 130), 0.55 * width), top = 10, height = 290, bottom = 34;
+    const longest = Math.max(...references.map((r) => r.title.length + 5), ...series.map((one) => `${one.label}${one.symbol ?? ""}`.length + 8));
+    const below = width < 480 || 22 + 6.8 * longest > 0.5 * width;
+    const left = 36, right = below ? 70 : Math.max(22 + 6.8 * longest, 130), top = 10, height = 290, bottom = 34;
     const x = (step) => left + Math.sqrt(step / last) * (width - left - right);
     const y = (value) => top + (1 - (value - low) / (high - low)) * (height - top - bottom);
-    const svg = picture(holder, width, height, title);
+    const names = below ? series.length + references.length : 0;
+    const svg = picture(holder, width, height + (names && 12 + 18 * names), title);
     for (let tick = low; tick <= high + 1e-9; tick += high - low > 0.6 ? 0.2 : high - low > 0.15 ? 0.1 : 0.02) {
       shape(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) });
       shape(svg, "text", { class: "soft", x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, `${Math.round(100 * tick)}`);
@@ -31,9 +34,9 @@ function lineChart(holder, title, { series, references = [], low, high, format =
     references.forEach(({ title: name, value, low: from = null, high: to = null }, i) => {
       shape(svg, "line", { class: "reference", x1: left, x2: width - right, y1: y(value), y2: y(value) });
       if (from !== null) whisker(svg, "soft", width - right - 8 - 9 * i, y(from), y(to));
-      labels.push({ at: y(value), text: () => `${name} ${format(value, 0)}`, colour: "soft" });
+      labels.push({ at: y(value), name, line: "reference", text: () => format(value, 0), colour: "soft" });
     });
-    for (const { label, colour, lines, ends: [first, final] = [] } of series) {
+    for (const { label, symbol, colour, lines, ends: [first, final] = [] } of series) {
       if (first) whisker(svg, `c${colour}`, x(lines[0].steps[0]), y(first.low), y(first.high));
       if (final) whisker(svg, `c${colour}`, width - right + 7, y(final.low), y(final.high));
       for (const line of lines) {
@@ -49,7 +52,7 @@ function lineChart(holder, title, { series, references = [], low, high, format =
       }
       const courses = lines.map((line) => line.steps.map((step, i) => [x(step), y(line.values[i] ?? low), line.values[i]]).filter(([, , value]) => value !== null));
       labels.push({
-        at: y(ends.reduce((a, b) => a + b) / ends.length), colour: `c${colour}`,
+        at: y(ends.reduce((a, b) => a + b) / ends.length), colour: `c${colour}`, name: label, symbol, line: `line c${colour}`,
         move: (across) => courses.forEach((course, i) => {
           const [cx, cy] = along(course, across);
           spots[i].setAttribute("visibility", cx === null ? "hidden" : "visible");
@@ -57,7 +60,7 @@ function lineChart(holder, title, { series, references = [], low, high, format =
         }),
         text: (step) => {
           const read = lines.map((line) => readAt(line, step)), found = read.map((r) => r.value).filter((v) => v !== null);
-          return found.length ? `${label} ${format(found.reduce((a, b) => a + b) / found.length)}` : label;
+          return found.length ? format(found.reduce((a, b) => a + b) / found.length) : "";
         },
       });
     }
@@ -69,8 +72,16 @@ function lineChart(holder, title, { series, references = [], low, high, format =
     }
     for (const label of labels) {
       shape(svg, "path", { class: "leader", d: `M${width - right + 3} ${label.at}L${width - right + 12} ${label.y}` });
-      label.node = shape(svg, "text", { class: label.colour, x: width - right + 15, y: label.y + 4 });
+      const text = shape(svg, "text", { class: label.colour, x: width - right + 15, y: label.y + 4 });
+      if (!below) named(text, label);
+      label.node = shape(text, "tspan");
+      if (!below && label.symbol) shape(text, "tspan", { class: "soft" }, ` ${label.symbol}`);
     }
+    if (below) labels.forEach((label, i) => {
+      const at = height + 10 + 18 * i;
+      shape(svg, "path", { class: label.line, d: `M2 ${at - 4}h26` });
+      named(shape(svg, "text", { class: label.colour, x: 36, y: at }), label, true);
+    });
     drawn.labels = labels;
     drawn.x = x;
     const hit = shape(svg, "rect", { class: "hit", "data-hit": "", x: left, y: top, width: width - left - right, height: height - top - bottom });
@@ -102,6 +113,12 @@ function lineChart(holder, title, { series, references = [], low, high, format =
   return (changed) => { ({ series, references = [], low, high } = changed); draw(Math.round(holder.clientWidth)); };
 }
 
+/** Write what a line is called into an SVG text; whole: with its symbol. */
+function named(text, { name, symbol }, whole = false) {
+  shape(text, "tspan", {}, whole ? name : `${name} `);
+  if (whole && symbol) shape(text, "tspan", { class: "soft" }, ` ${symbol}`);
+}
+
 /** The point of a course of [x, y] at x: at its last point after its end, nowhere before its beginning. */
 function along(course, across) {
   if (!course.length || across < course[0][0] - 1e-6) return [null, null];
@@ -127,6 +144,6 @@ function readAt(line, step) {
 function byKind(curves) {
   return [...new Set(curves.map((m) => m.kind))].map((kind, i) => {
     const lines = curves.filter((m) => m.kind === kind);
-    return { label: lines[0].title.replace(" model", ""), colour: i, lines };
+    return { label: { "standard model": "with attention", "uniform twin": "without attention" }[lines[0].title] ?? lines[0].title, colour: i, lines };
   });
 }

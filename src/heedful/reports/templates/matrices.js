@@ -46,7 +46,9 @@ class Matrices {
     this.panels = list.quantities.map((quantity, k) => {
       const first = k % line === 0;
       const group = shape(svg, "g", { transform: `translate(${left + (k % line) * step} ${Math.floor(k / line) * high})` });
-      shape(group, "text", { class: "name", x: 0, y: 14 }, quantity.title);
+      const name = shape(group, "text", { class: "name", x: 0, y: 14 });
+      shape(name, "tspan", {}, quantity.title);
+      if (quantity.letter) shape(name, "tspan", { class: "soft" }, ` ${quantity.letter}`);
       const grid = shape(group, "g", { transform: `translate(0 ${head + above})` });
       const columns = this.columns.map((text, l) => label(grid, source[l], text, list, {
         transform: `translate(${(l + 0.6) * cell} -7) rotate(${(-SLANT * 180) / Math.PI}) scale(${Math.min(1, cell / CELL.good)})` }));

@@ -112,7 +112,7 @@ const first = document.getElementById("stage");
 if (wanted.step !== null) goTo(page.steps.reduce((best, step, i) => (Math.abs(step - wanted.step) < Math.abs(page.steps[best] - wanted.step) ? i : best), 0));
 else if (first && !still) goTo(0);
 for (const player of document.querySelectorAll(".player")) showPlayer(player);
-const bar = document.querySelector(".bar");
+const bar = document.querySelector(".player.bar");
 if (first) new IntersectionObserver(([{ isIntersecting }]) => bar.classList.toggle("away", isIntersecting)).observe(first.querySelector(".player"));
 const agreementChart = document.getElementById("agreement-chart");
 whenSized(agreementChart, (width) => drawAgreements(agreementChart, width));

@@ -1,11 +1,11 @@
 // Sentence pairs as matrices, output words by source words, of α, β, Δ and α^IBM at the slider's step.
 
 const QUANTITIES = [
-  { name: "alpha", letter: "α", title: "α attention" },
-  { name: "beta", letter: "β", title: "β knowledge" },
-  { name: "counting", letter: "α^IBM", title: "α^IBM counting" },
-  { name: "delta", letter: "Δ", title: "Δ saliency" },
-  { name: "model_1", letter: "Model 1", title: "IBM Model 1" },
+  { name: "alpha", letter: "α", title: "attention" },
+  { name: "beta", letter: "β", title: "word knowledge" },
+  { name: "counting", letter: "α^IBM", title: "word counts" },
+  { name: "delta", letter: "Δ", title: "influence" },
+  { name: "model_1", letter: "", title: "IBM Model 1" },
 ];
 const FULL_SPAN = 2; // log-odds between the lowest and the highest β of a row from which on the highest is fully shaded
 const HINT = "Point at a cell for its numbers, or go to the matrices with Tab and walk with the arrow keys.";
@@ -122,7 +122,7 @@ class Pairs extends ExampleList {
     card.sides = this.models.map((model) => this.side(card, model));
     card.readout = element("p", { class: "numbers", text: HINT });
     card.table = emptyTable(["place", "output word",
-      ...card.sides.flatMap(() => ["would say", "right word", ...this.quantities.map((q) => `highest ${q.letter.replace("^", " ")}`)]), ...(this.arrays.gold ? ["gold"] : [])]);
+      ...card.sides.flatMap(() => ["would say", "right word", ...this.quantities.map((q) => `most ${q.title}`)]), ...(this.arrays.gold ? ["gold"] : [])]);
     card.numbers = element("details", {}, element("summary", { text: "Numbers" }),
       element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Numbers of pair ${pair.index + 1}` }, card.table));
     const file = element("p", { class: "save" });
@@ -193,7 +193,7 @@ class Pairs extends ExampleList {
       spark(place);
       if (this.attends(model)) {
         const together = pair.target.filter((_, t) => this.agrees(model, place, pair, t)).length;
-        agree.replaceChildren("α and β agree for ", element("b", { text: `${together} of ${pair.T}` }));
+        agree.replaceChildren("attention and word knowledge agree for ", element("b", { text: `${together} of ${pair.T}` }));
       } else agree.textContent = "attention is frozen uniform";
       const wrong = this.alignmentError(model, place, pair);
       if (wrong !== null) error.replaceChildren("alignment error ", element("b", { text: percent(wrong, 0) }));
@@ -216,7 +216,7 @@ class Pairs extends ExampleList {
   spell(card) {
     const { pair } = card, t = Math.floor(card.picked / pair.L), l = card.picked % pair.L;
     const parts = card.sides.map(({ model }) => {
-      const numbers = QUANTITIES.map(({ name, letter }) => `${letter.replace("^IBM", "ᴵᴮᴹ")} ${spelled(name, this.read(model, name, state.step, pair, t).of(l).value)}`);
+      const numbers = QUANTITIES.map(({ name, title }) => `${title} ${spelled(name, this.read(model, name, state.step, pair, t).of(l).value)}`);
       const said = this.at(model, "prediction", state.step, pair, t);
       const guess = `would say ${quoted(said)}, gives ${quoted(pair.target[t])} ${percent(this.probability(model, state.step, pair, t), 0)}`;
       return `${card.sides.length > 1 ? `${model.title}: ` : ""}${numbers.join("   ")}   ${guess}`;
@@ -296,12 +296,12 @@ class Pairs extends ExampleList {
     };
     const entries = [
       [...alphaKey(this.dark)],
-      shown("beta") && ["β: its row’s", ramp(levels.map((a) => ["for", a]), ["low", "top"]), `log-odds; faint where they differ by less than ${FULL_SPAN}`],
-      shown("delta") && ["Δ: against the right word", ramp([...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])], ["−", "+"]), "for it, each row on its own scale"],
+      shown("beta") && ["word knowledge: lowest", ramp(levels.map((a) => ["for", a]), ["", ""]), `highest log-odds of its row; pale where they differ by less than ${FULL_SPAN}`],
+      shown("delta") && ["influence: against the right word", ramp([...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])], ["−", "+"]), "for it, each row on its own scale"],
       [mark("rect", { class: "best", x: 2, y: 2, width: 14, height: 14, rx: 2 }), " highest of its row"],
       page.pairs.gold && [mark("circle", { class: "gold", cx: 9, cy: 9, r: 4.5 }), " gold link"],
       [element("span", { class: "tick", text: "✓" }), " the model would say this word"],
-      page.joined.some(Boolean) && ["‑ goes on with the word before"],
+      page.joined.some(Boolean) && ["‑ continues the word before it"],
     ];
     document.getElementById("key").replaceChildren(...entries.filter(Boolean).map((parts) => element("span", {}, ...parts)));
   }
@@ -352,6 +352,6 @@ function showExamples(arrays) {
   const list = new Pairs(arrays);
   list.start(
     (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones next to each other. `) +
-    "A row is an output word, given the right words before it; a column is a source word. Attention α and knowledge β move with the slider; αᴵᴮᴹ, what counting words alone would attend to, does not. Lines lead from each output word to the source words it attends to. Sorting uses the last step.");
+    "A row is an output word, given the right words before it; a column is a source word. Attention and word knowledge move with the slider; word counts, what counting alone would attend to, do not. Lines lead from each output word to the source words it attends to. Sorting uses the last step.");
   showStage(list);
 }

@@ -5,13 +5,14 @@ const MOST_DOTS = 250, NAMED = 6, LEAST = 0.125; // attention below an eighth of
 /** What is drawn: names, sizes, and of every word its two values at a recorded place. */
 function scatterOf(arrays) {
   if (page.translations) {
-    const { source, counts, words, special } = page.translations, to = arrays["translations/model_1"].values, best = page.translations.best;
-    const name = (i) => `${spelt(words[source[i]], special[source[i]])} → ${to[i * best] < words.length ? spelt(words[to[i * best]], special[to[i * best]]) : "?"}`;
+    const { source, counts, words } = page.translations, to = arrays["translations/model_1"].values, best = page.translations.best;
+    const word = (place) => piece(place, LETTERS, page.translations);
+    const name = (i) => `${word(source[i])} → ${to[i * best] < words.length ? word(to[i * best]) : "?"}`;
     const values = (array) => (place, i) => arrays[`translations/${array}`].values[place * source.length + i];
     return {
       names: source.map((_, i) => name(i)), counts,
-      x: { title: "word knowledge: how much the source word alone raises the log-odds of its translation", short: "word knowledge", of: values("raised"), spell: signedOdds, ends: ["", "knows it →"] },
-      y: { title: "share of its attention that falls to that translation", short: "attention", of: values("course"), spell: (v) => percent(v, 0), low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1] },
+      x: { title: "word knowledge: log-odds that the word alone adds to its translation", short: "word knowledge", of: values("raised"), spell: signedOdds, ends: ["", "knows it →"] },
+      y: { title: "attention: share of the word’s attention that its translation gives", short: "attention", of: values("course"), spell: (v) => percent(v, 0), low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1] },
     };
   }
   const { words, special, counts } = page.tokens, polar = "tokens/polarity" in arrays;
@@ -31,7 +32,7 @@ function scatterOf(arrays) {
 function showScatter(arrays) {
   const { names, counts, x: across, y: up } = scatterOf(arrays);
   const holder = document.getElementById("scatter-chart"), course = document.getElementById("course"), find = document.getElementById("scatter-word");
-  const end = (i) => (names[i].startsWith("‹") ? -9 : Math.abs(across.of(last, i)) + 2 * up.of(last, i));
+  const end = (i) => (/^[‹‑]/.test(names[i]) ? -9 : Math.abs(across.of(last, i)) + 2 * up.of(last, i));
   const shown = names.map((_, i) => i).sort((a, b) => counts[b] - counts[a]).slice(0, MOST_DOTS);
   for (const i of names.map((_, k) => k).sort((a, b) => up.of(last, b) - up.of(last, a)).slice(0, 30)) if (!shown.includes(i)) shown.push(i);
   const top = (words) => words.sort((a, b) => end(b) - end(a)).slice(0, NAMED);
@@ -47,7 +48,8 @@ function showScatter(arrays) {
   const mixed = (axis, i, [from, to, share]) => axis.of(from, i) + share * (axis.of(to, i) - axis.of(from, i));
 
   const draw = (width) => {
-    const height = Math.round(Math.min(Math.max(width * 0.62, 260), 340)), left = 40, right = 14, top = 22, bottom = 42;
+    const tall = page.translations ? 520 : 340; // beside a sentence pair there is more room than beside a text
+    const height = Math.round(Math.min(Math.max(width * (tall / 550), 260), tall)), left = 40, right = 14, top = 22, bottom = 42;
     const svg = picture(holder, width, height, `${shown.length} words: ${up.title}, against ${across.title}`);
     const x = (v) => left + ((v - across.low) / (across.high - across.low)) * (width - left - right);
     const y = (v) => top + (1 - (v - up.low) / (up.high - up.low)) * (height - top - bottom);

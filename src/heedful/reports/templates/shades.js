@@ -57,7 +57,7 @@ function numberedRamp(dark, colours, numbers) {
 /** The key of attention: one scale on every page, a square-root one, so that small weights can be told apart. */
 function alphaKey(dark) {
   const levels = [0, 0.2, 0.4, 0.6, 0.8, 1];
-  return [element("span", {}, "attention α", numberedRamp(dark, levels.map((a) => ["alpha", a]), levels.map((a) => `${Math.round(100 * a * a)}`)), `% of the weight; ${dark ? "brighter" : "darker"} = more attention`)];
+  return [element("span", {}, "attention", numberedRamp(dark, levels.map((a) => ["alpha", a]), levels.map((a) => `${Math.round(100 * a * a)}`)), `% of the weight; ${dark ? "brighter" : "darker"} = more attention`)];
 }
 
 const signedOdds = (s) => (s < 0 ? "−" : s > 0 ? "+" : "") + Math.abs(s).toFixed(1);

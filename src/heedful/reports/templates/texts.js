@@ -3,7 +3,7 @@
 const QUANTITIES = [
   { name: "alpha", array: "alpha", letter: "α", title: "attention" },
   { name: "beta", array: "beta_logit", letter: "β", title: "word knowledge" },
-  { name: "delta", array: "delta", letter: "Δ", title: "saliency" },
+  { name: "delta", array: "delta", letter: "Δ", title: "influence" },
   { name: "counting", array: "counting", letter: "αᴵᴮᴹ", title: "word counts" }, // it does not move, and no model has it
 ];
 
@@ -116,10 +116,10 @@ class Texts extends ExampleList {
     const attends = this.attends(model);
     const spark = this.spark(course, model, text, `Probability of the ${asked} label over training`);
     node.append(element("p", { class: "state" }, element("span", {}, mark, guess), course,
-      attends ? element("span", {}, "α and β ", whether, where) : element("span", { text: "attention is frozen uniform" })));
+      attends ? element("span", {}, "attention and word knowledge ", whether, where) : element("span", { text: "attention is frozen uniform" })));
     const strips = this.quantities.map((quantity) => {
       const strip = this.strip(text, quantity);
-      node.append(element("div", { class: "strip" }, element("span", { class: "q", title: quantity.title, text: quantity.letter }), strip.node));
+      node.append(element("div", { class: "strip" }, element("span", { class: "q", text: `${quantity.title} ` }, element("i", { text: quantity.letter })), strip.node));
       return strip;
     });
     return { node, model, mark, guess, whether, where, spark, strips, place: -1 };
@@ -166,7 +166,7 @@ class Texts extends ExampleList {
     if (this.attends(model)) {
       const higher = this.at(model, "higher", place, text);
       say(whether, 100 * higher < 5 * text.length ? "agree" : "differ");
-      say(where, `: the word of highest α is number ${higher + 1} of ${text.length} by β`);
+      say(where, `: the word with most attention is number ${higher + 1} of ${text.length} by word knowledge`);
     }
   }
 
@@ -247,7 +247,7 @@ class Texts extends ExampleList {
     const word = spelt(page.words[card.text.places[card.hovered]], page.special[card.text.places[card.hovered]]);
     const parts = card.sides.map(({ model }) => {
       const { alpha, beta, delta } = this.values(model, card.text, card.hovered);
-      return `attention α ${percent(alpha)}\nword knowledge β ${beta.toFixed(2)}\nsaliency Δ ${signed(delta)}`;
+      return `attention α ${percent(alpha)}\nword knowledge β ${beta.toFixed(2)}\ninfluence Δ ${signed(delta)}`;
     });
     return `“${word}”\n${parts.join("\n")}`;
   }
@@ -281,10 +281,10 @@ function drawKey(dark) {
   const levels = [0, 0.25, 0.5, 0.75, 1], largest = page.scales;
   document.getElementById("key").replaceChildren(
     ...alphaKey(dark),
-    element("span", {}, `β, Δ: against the ${asked} label (underlined)`,
+    element("span", {}, `word knowledge, influence: against the ${asked} label (underlined)`,
       numberedRamp(dark, [...levels.slice(1).reverse().map((a) => ["against", a]), ...levels.map((a) => ["for", a])],
-        [...levels.slice(1).reverse().map((a) => -a), ...levels].map((a) => (a === 0 || Math.abs(a) === 1 ? signedOdds(Math.sign(a) * a * a * largest.beta) : ""))), "for it (numbers: log-odds of β)"),
-    element("span", {}, element("span", { class: "ring", text: "word" }), " the word of highest α"),
+        [...levels.slice(1).reverse().map((a) => -a), ...levels].map((a) => (a === 0 || Math.abs(a) === 1 ? signedOdds(Math.sign(a) * a * a * largest.beta) : ""))), "for it; numbers: log-odds of word knowledge"),
+    element("span", {}, element("span", { class: "ring", text: "word" }), " the word with most attention"),
     ...(page.special.includes("unknown") ? [element("span", {}, element("span", { class: "w rare", text: "word" }), " a rare word, unknown to the model")] : []));
 }
 
@@ -294,6 +294,6 @@ function showExamples(arrays) {
   page.scales = { beta: Math.max(...page.models.filter((m) => `${m.name}/beta_logit` in arrays).map((m) => arrays[`${m.name}/beta_logit`].largest)) };
   list.start(
     (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones next to each other. `) +
-    "Words are shaded by attention α, word knowledge β and saliency Δ at the slider’s step. The colour scales stay the same through training and for all models. Sorting uses the last step.");
+    "At the slider’s step, words are shaded by attention (how much weight the model gives a word), word knowledge (what the word predicts by itself) and influence (how much the prediction depends on it). The colours mean the same at every step and for every model. Sorting uses the last step.");
   showStage(list);
 }

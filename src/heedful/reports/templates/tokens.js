@@ -27,8 +27,8 @@ function showTokens(arrays) {
     { key: "word", title: "word", first: 1, spell: (word) => word },
     { key: "count", title: "count", first: -1, spell: steps },
     ...read.flatMap(({ name }, i) => [
-      { key: `attention ${i}`, title: alone ? "n·α" : `n·α, ${name}`, first: -1, spell: two, bar: alone },
-      { key: `beta ${i}`, title: alone ? "mean β" : `mean β, ${name}`, first: -1, spell: two },
+      { key: `attention ${i}`, title: alone ? "attention" : `attention, ${name}`, first: -1, spell: two, bar: alone },
+      { key: `beta ${i}`, title: alone ? "word knowledge" : `word knowledge, ${name}`, first: -1, spell: two },
     ]),
   ];
   const order = { key: "attention 0", direction: -1 };
@@ -36,7 +36,7 @@ function showTokens(arrays) {
   const more = document.getElementById("more-tokens");
   let all = false;
   document.getElementById("tokens-intro").textContent =
-    `Words that occur ${least} times or more in the ${TERMS.shown}, at the slider’s step${seeds > 1 ? `, over ${alone ? `${seeds} seeds` : "the seeds of each run"}` : ""}. n·α is a word’s attention relative to an equal share: 1 under uniform attention, whatever the text’s length. Mean β is how surely the word alone gives the ${asked} label.`;
+    `Words that occur ${least} times or more in the ${TERMS.shown}, at the slider’s step${seeds > 1 ? `, over ${alone ? `${seeds} seeds` : "the seeds of each run"}` : ""}. Attention is relative to an equal share (n·α): 1 under uniform attention, whatever the text’s length. Word knowledge (mean β) is how surely the word alone gives the ${asked} label.`;
 
   const values = ({ places, attention, beta }, i) => {
     const at = (places ? places[state.step] : state.step) * words.length + i;

@@ -6,11 +6,11 @@ const share = (s) => percent(s, 0);
 /** What the columns rank by: counting, which does not move; then knowledge and attention, or of several runs the attention of each. */
 function waysOf(runs) {
   const counting = { name: "counting", title: "by counting", spell: share };
-  if (runs.length > 1) return [counting, ...runs.map(({ name, places }) => ({ name: `${name}/attention`, title: `by attention α, ${name}`, at: (step) => places[step], spell: share }))];
+  if (runs.length > 1) return [counting, ...runs.map(({ name, places }) => ({ name: `${name}/attention`, title: `by attention, ${name}`, at: (step) => places[step], spell: share }))];
   return [
     counting, { name: "model_1", title: "by IBM Model 1", spell: share },
-    { name: "knowledge", title: "by knowledge β", at: (step) => step, spell: signedOdds },
-    { name: "attention", title: "by attention α", at: (step) => step, spell: share },
+    { name: "knowledge", title: "by word knowledge", at: (step) => step, spell: signedOdds },
+    { name: "attention", title: "by attention", at: (step) => step, spell: share },
   ];
 }
 
@@ -21,9 +21,9 @@ function showTokens(arrays) {
   const order = source.map((_, i) => i).sort((a, b) => counts[b] - counts[a]);
   let all = false;
   document.getElementById("tokens-intro").textContent =
-    `Source words that occur ${least === 1 ? "" : `${least} times or more `}in the validation pairs, and the output words opposite them there that rank highest: by counting, Trans(o|i), the share of co-occurrence in the training pairs; ` + (book.runs.length > 1
-      ? "by attention α of each run, the share of the attention the word drew, a mean over its seeds at the slider’s step."
-      : `by five rounds of IBM Model 1; by knowledge β, the log-odds that attending to the word alone adds over attending to the sentence’s other words, where the two met ${meetings} times or more; by attention α, the share of the attention the word drew. β and α are means over ${seeds} seeds at the slider’s step.`);
+    `Source words that occur ${least === 1 ? "" : `${least} times or more `}in the validation pairs, each with the output words that rank highest. By counting: the share of co-occurrence in the training pairs, Trans(o|i). ` + (book.runs.length > 1
+      ? "By attention of each run: the share of the attention that the source word drew, a mean over seeds at the slider’s step."
+      : `By IBM Model 1: the same after five rounds of EM. By word knowledge: the log-odds that attending to the source word alone adds over attending to the sentence’s other words, where the two met ${meetings} times or more. By attention: the share of the attention that the source word drew. The last two are means over ${seeds} seeds at the slider’s step.`);
   const ranked = ({ name, at: placeAt }, i) => Array.from({ length: best }, (_, k) => {
     const at = ((placeAt ? placeAt(state.step) * source.length : 0) + i) * best + k;
     return { place: arrays[`translations/${name}`].values[at], score: arrays[`translations/${name}_score`].values[at] };
