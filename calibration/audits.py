@@ -275,7 +275,11 @@ def _false(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
             _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
         ],
         "grades": _share(sum(row["grade"] != "do not show" for row in rows), len(rows)),
-        "maps": {name: _false_of_map([row["maps"][name] for row in rows if name in row["maps"]]) for name in MAPS},
+        "maps": {
+            name: _false_of_map(known)
+            for name in MAPS
+            if (known := [row["maps"][name] for row in rows if name in row["maps"]])
+        },
     }
 
 

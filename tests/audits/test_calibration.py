@@ -26,6 +26,7 @@ def test_sparsemax_that_decides_is_seen_to(tmp_path):
 def test_the_page_counts_what_was_measured():
     made = {"answers": ["yes"] * 6, "values": [0.1] * 6, "excess": 0.2, "grade": "show", "sentence": ""}
     made["without position rule"] = ["no"] * 6
+    made["maps"] = {"norm": {"answers": ["yes", "yes", "no", "unclear", "no", "yes"], "grade": "show"}}
     known = made | {"right": ["yes"] * 5 + ["no"], "right grade": ["show"]}
     power = {unit: made for unit in audits.units() if unit[0] == "power"}
     measured = {
@@ -39,6 +40,8 @@ def test_the_page_counts_what_was_measured():
     assert f"| {QUESTIONS[0]} | 3 of 3 | 29.2%–100.0% | 0 | 3 |" in text
     assert f"| {QUESTIONS[5]} | 0 of 3 | 0.0%–70.8% | 0 | 3 |" in text
     assert "| any grade but *do not show* | 1 of 1 |" in text
+    assert "| norm | 1 of 1 | 0 of 1 | 0 of 1 | 1 of 1 | 100.0% |" in text
+    assert "| raw |" not in text  # no network allowed it
     assert "| untrained networks | 3 | 3 / 0 / 0 | 0 / 3 / 0 |" in text
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 |") == sum(map(len, audits.POWER.values()))
     assert text.count("| 10 / 0 | 10 / 0 | 10 / 0 | 10 / 0 |") == len(audits.POWER["agrees"])

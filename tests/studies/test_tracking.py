@@ -146,9 +146,9 @@ def logger(request, tmp_path, monkeypatch):
         for module in ("trackio.sqlite_storage", "trackio.utils"):
             monkeypatch.setattr(f"{module}.TRACKIO_DIR", tmp_path / "trackio")
     read = {"wandb": points_of_wandb, "trackio": points_of_trackio}[request.param]
-    yield f"{request.param}:mine", lambda: read(tmp_path)
-    if request.param == "wandb":
-        library.teardown()  # it reads its environment once
+    # At the end of the process wandb waits until its service has written everything, and forgets its environment.
+    teardown = library.teardown if request.param == "wandb" else lambda: None
+    return f"{request.param}:mine", lambda: (teardown(), read(tmp_path))[1]
 
 
 def test_a_loggers_run_has_every_evaluation_once(logger, smoke_run, capsys):
