@@ -48,10 +48,6 @@ POWER_SEEDS = 10
 POPULATION = 1000  # texts that stand for all
 OTHER_SEEDS = 10**6  # added to the seeds of random models
 HELD_OUT = "The rules were fixed before these texts and random models were drawn."
-EARLIER = (
-    "Measured by an earlier rule for the third question (τ, five random models), whose interval was revised after a "
-    "first run over the same models and texts had left more of its answers unclear."
-)
 Unit = tuple[str, str, int, int]  # kind, name, texts, seed
 
 
@@ -266,25 +262,19 @@ def _is_right(row: dict[str, Any], question: int) -> bool:
 
 
 def _false(found: dict[Unit, dict[str, Any]]) -> dict[str, Any]:
-    """How often each question was answered in favour of attention that never learned anything."""
+    """How often attention that never learned anything was judged in its favour; also by the way a map is made."""
     rows = list(found.values())
+    maps = {name: [row["maps"][name] for row in rows if name in row["maps"]] for name in MAPS}
     return {
         "networks": len(rows),
         "architectures": sorted({name for _, name, *_ in found}),
-        "questions": [
-            _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
-        ],
-        "grades": _share(sum(row["grade"] != "do not show" for row in rows), len(rows)),
-        "maps": {
-            name: _false_of_map(known)
-            for name in MAPS
-            if (known := [row["maps"][name] for row in rows if name in row["maps"]])
-        },
+        **_in_favour(rows),
+        "maps": {name: _in_favour(known) for name, known in maps.items() if known},
     }
 
 
-def _false_of_map(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The same for one way to make a map, by question and for its grade; some networks do not allow it."""
+def _in_favour(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The share of reassuring answers to each question, and of grades that allow to show the map."""
     return {
         "questions": [
             _share(sum(row["answers"][q] == good for row in rows), len(rows)) for q, good in enumerate(REASSURING)
@@ -355,7 +345,7 @@ def _zoo_rows(measured: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{counts['models']} models, {counts['audits']} audits of up to {measured['texts']} texts. *Unclear instead*: "
         "a yes or no was right, and the answer was left open; any other answer that is not right is the opposite one. "
-        f"*Decided*: audits in which one answer alone is right. {measured.get('drawn', EARLIER)}\n"
+        f"*Decided*: audits in which one answer alone is right. {measured['drawn']}\n"
     )
     yield "| question | right answers | 95 % interval | unclear instead | decided |\n|---|--:|--:|--:|--:|"
     columns = (counts[name] for name in ("questions", "unclear", "decided"))

@@ -31,6 +31,7 @@ def test_the_page_counts_what_was_measured():
     power = {unit: made for unit in audits.units() if unit[0] == "power"}
     measured = {
         "texts": audits.TEXTS,
+        "drawn": audits.HELD_OUT,
         "zoo": audits._right({("zoo", "one", 60, seed): known for seed in range(3)}),
         "untrained": audits._false({("untrained", "BERT", 60, 0): made}),
         "position": audits._position({("untrained", "BERT", 60, seed): made for seed in range(3)}),
