@@ -20,9 +20,10 @@ from heedful.attribution.interface import Subject
 from heedful.attribution.modules import ModuleNetwork, WordReader
 from heedful.attribution.network import Output
 from heedful.errors import ConfigError, DataError, RunError
-from heedful.followed.result import FollowedDirectory, FollowedTraining
+from heedful.followed.result import PAIRS, FollowedDirectory, FollowedStep, FollowedTraining, StepAgreement
 from heedful.followed.training import Probe, Recorder, take_snapshot
 from heedful.metrics.agreement import agreement
+from heedful.metrics.statistics import Estimate
 
 WORDS = ("<s>", "the", "film", "was", "good", "bad", "dull", "fine")
 LABELS = ("negative", "positive")
@@ -388,3 +389,23 @@ def test_a_damaged_folder_is_named(run):
     (copy.root / "following.json").write_text("{", encoding="utf-8")
     with pytest.raises(RunError, match=r"following\.json"):
         copy.probe()
+
+
+@pytest.mark.parametrize(
+    ("right", "majority", "asked"),
+    [
+        (0.50, 0.5, False),
+        (0.55, 0.5, False),  # of 200 texts, the interval begins at 48 %
+        (0.60, 0.5, True),
+        (0.98, 0.98, False),  # a rare class that is never predicted
+        (0.60, math.nan, True),  # labels are not known
+    ],
+)
+def test_nothing_is_said_of_a_model_at_the_majority_rate(right, majority, asked):
+    sure = Estimate(0.4, 0.35, 0.45, 200)
+    rows = tuple(StepAgreement(f"A({u},{v})", sure, sure, sure, sure, 0) for u, v in PAIRS)
+    steps = tuple(FollowedStep(step, right, 0.7, sure, 0.1, rows) for step in (0, 10))
+    verdict = FollowedTraining("mine", "Bert", 200, 0.05, steps, majority=majority).verdict
+    assert {question.answer for question in verdict.questions} == ({"yes"} if asked else {"not asked"})
+    assert ("not shown to predict better" in verdict.sentence) is not asked
+    assert verdict.status == ("answered" if asked else "learned nothing")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.stats import binomtest
 
 from heedful import html as markup
 from heedful.data.ragged import Ragged
@@ -119,7 +120,10 @@ class FollowedStep:
 
 @dataclass(frozen=True)
 class FollowedTraining(Stored):
-    """Result of a followed training so far; `result.json` is this and nothing else."""
+    """Result of a followed training so far; `result.json` is this and nothing else.
+
+    majority: the share of the most frequent label; NaN if labels are not known.
+    """
 
     name: str
     model: str
@@ -127,6 +131,7 @@ class FollowedTraining(Stored):
     random_agreement: float
     steps: tuple[FollowedStep, ...]
     task: str = "following"
+    majority: float = math.nan
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -215,8 +220,28 @@ def judge_training(result: FollowedTraining) -> Verdict:
     salient = _beyond_chance("Does attention look at the word that the prediction depends on most?", result, to_delta)
     carried = _beyond_chance("Is that word one which gives the answer away by itself?", result, between)
     learned = _gained("Did training bring attention to such words?", result, to_beta)
-    sentence = f"At step {last.step:,}, {_sentence(known.answer, salient.answer, learned.answer)}."
-    return Verdict(sentence, (known, learned, salient, carried))
+    questions = (known, learned, salient, carried)
+    if gate := _at_majority(result):
+        not_asked = tuple(replace(question, answer="not asked") for question in questions)
+        return Verdict(
+            f"At step {last.step:,}, {gate}; nothing is said of its attention.", not_asked, "learned nothing"
+        )
+    return Verdict(f"At step {last.step:,}, {_sentence(known.answer, salient.answer, learned.answer)}.", questions)
+
+
+def _at_majority(result: FollowedTraining) -> str | None:
+    """Why nothing is asked of attention, where the model does not clearly beat the most frequent label."""
+    reached = result.steps[-1].accuracy
+    if not (math.isfinite(reached) and math.isfinite(result.majority)):
+        return None
+    right = binomtest(round(reached * result.texts), result.texts)
+    low, high = right.proportion_ci(method="wilson")
+    if low > result.majority:
+        return None
+    return (
+        f"the model is not shown to predict better than always giving the most frequent label: accuracy {reached:.1%} "
+        f"[{low:.1%}, {high:.1%}] on {result.texts:,} texts, that label {result.majority:.1%}"
+    )
 
 
 def _beyond_chance(question: str, result: FollowedTraining, row: StepAgreement) -> Question:
@@ -345,6 +370,7 @@ class FollowedDirectory:
             texts=len(probe.words),
             random_agreement=random_agreement(trace.quantity("alpha", step).lengths),
             steps=(*earlier, measured),
+            majority=probe.majority,
         )
         metrics = [{"step": s.step, "accuracy": s.accuracy, "loss": s.loss} for s in result.steps]
         self.folder.save_metrics([without_nan(line) for line in metrics])
