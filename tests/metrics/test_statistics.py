@@ -18,6 +18,7 @@ from heedful.metrics.statistics import (
     nested_estimate,
     nested_normal,
     nested_share,
+    nested_tau,
     paired_permutation,
 )
 
@@ -161,6 +162,16 @@ def test_intervals_over_seeds_and_texts_cover(seed_sd, text_sd):
         of_texts += share.texts.low <= 0.5 <= share.texts.high
     assert covered >= 0.9 * trials
     assert seed_sd == 0 or of_texts < 0.9 * trials  # texts alone leave the seeds out
+
+
+def test_the_interval_of_these_models_leaves_no_seed_out():
+    rows = np.stack([np.r_[np.ones(340), np.zeros(660)], np.r_[np.ones(530), np.zeros(470)]])  # 34 and 53 %
+    share = nested_share(SeedsAndTexts.of([rows], [(0,), (1,)]))
+    assert share.texts.low > 0.34  # over texts alone both seeds are left out
+    assert share.texts.high < 0.53
+    assert (share.models.low, share.models.high) == (0.34, 0.53)
+    tau = nested_tau(SeedsAndTexts.of([2 * rows - 1], [(0,), (1,)]))
+    assert (tau.models.value, tau.models.low, tau.models.high) == pytest.approx((-0.13, -0.32, 0.06))
 
 
 def test_pairs_of_seeds_are_not_independent():

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -178,10 +178,26 @@ class SeedsAndTexts:
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """One value with two intervals: over texts alone (these models), and over seeds and texts (training in general)."""
+    """One value with two intervals: over texts alone, and over seeds and texts (training in general).
+
+    extremes: the lowest and the highest value of a single training.
+    """
 
     texts: Estimate
     seeds: Estimate
+    extremes: tuple[float, float]
+
+    @property
+    def models(self) -> Estimate:
+        """With the interval of these models: over texts, and wide enough for the value of each of them.
+
+        >>> print(nested_normal([1.0, 3.0], [0.5, 0.5], 1000).models)
+        2.000 [1.000, 3.000] (n = 1000)
+        """
+        if math.isnan(self.texts.low):
+            return self.texts
+        low, high = self.extremes
+        return replace(self.texts, low=min(self.texts.low, low), high=max(self.texts.high, high))
 
 
 def nested_share(sample: SeedsAndTexts, *, seed: int = 0, resamples: int = RESAMPLES) -> NestedEstimate:
@@ -222,7 +238,7 @@ def nested_estimate(
     n = int((sample.sizes[0].sum(axis=0) > 0).sum())
     if n == 0:
         nothing = Estimate(math.nan, math.nan, math.nan, 0)
-        return NestedEstimate(nothing, nothing)
+        return NestedEstimate(nothing, nothing, (math.nan, math.nan))
     drawn = _weights(sample.totals.shape[2], resamples, seed)
     totals, sizes = sample.totals.sum(axis=1), sample.sizes.sum(axis=1)
     value = float(statistic(sample.means()[:, None])[0])
@@ -248,7 +264,30 @@ def nested_estimate(
     both = over_texts + over_seeds
     parts = over_seeds[0] ** 2 / max(1, len(left_out) - 1) + over_texts[0] ** 2 / max(1, n - 1)
     df = both[0] ** 2 / parts if parts > 0 else n - 1.0
-    return NestedEstimate(estimate(over_texts, n - 1.0), estimate(both, df))
+    alone = statistic(_ratio(sample.totals.sum(axis=2), sample.sizes.sum(axis=2)))
+    return NestedEstimate(estimate(over_texts, n - 1.0), estimate(both, df), _extremes(alone))
+
+
+def nested_tau(sample: SeedsAndTexts) -> NestedEstimate:
+    """The mean of the first quantity, values from −1 to 1, as of the share (1 + τ)/2; see `nested_estimate`.
+
+    >>> sample = SeedsAndTexts.of([[[0.2, 0.4, 0.6], [0.0, 0.2, 0.4]]], [(0,), (1,)])
+    >>> round(nested_tau(sample).texts.value, 6)
+    0.3
+    """
+    shares = SeedsAndTexts((sample.totals + sample.sizes) / 2, sample.sizes, sample.seeds)
+    share = nested_share(shares)
+
+    def back(estimate: Estimate) -> Estimate:
+        return Estimate(2 * estimate.value - 1, 2 * estimate.low - 1, 2 * estimate.high - 1, estimate.n)
+
+    low, high = share.extremes
+    return NestedEstimate(back(share.texts), back(share.seeds), (2 * low - 1, 2 * high - 1))
+
+
+def _extremes(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The lowest and the highest value; NaN is left out."""
+    return float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
 
 
 def nested_normal(values: Sequence[float], errors: Sequence[float], n: int) -> NestedEstimate:
@@ -270,7 +309,7 @@ def nested_normal(values: Sequence[float], errors: Sequence[float], n: int) -> N
         half = float(stats.t.ppf(0.975, max(1.0, df)) * math.sqrt(variance)) if not math.isnan(variance) else math.nan
         return Estimate(mean, mean - half, mean + half, n)
 
-    return NestedEstimate(estimate(texts, n - 1.0), estimate(seeds + texts, df))
+    return NestedEstimate(estimate(texts, n - 1.0), estimate(seeds + texts, df), _extremes(x))
 
 
 def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

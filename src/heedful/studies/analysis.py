@@ -13,7 +13,7 @@ Tables 3, 4, 7 and 8).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -33,7 +33,14 @@ from heedful.metrics.agreement import (
 )
 from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_tau_b
-from heedful.metrics.statistics import Estimate, bootstrap_mean, mean_over_seeds
+from heedful.metrics.statistics import (
+    Estimate,
+    NestedEstimate,
+    SeedsAndTexts,
+    mean_over_seeds,
+    nested_share,
+    nested_tau,
+)
 from heedful.metrics.translation_quality import (
     Link,
     Links,
@@ -43,7 +50,7 @@ from heedful.metrics.translation_quality import (
     diagonal_links,
     links_from_attention,
 )
-from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve
+from heedful.studies.result import AgreementResult, AlignmentResult, Convention, Curve, decisive
 from heedful.studies.run_directory import ModelKind, ModelSpec, Recorded, RunDirectory, model_of
 from heedful.tracing.store import WRONG, Trace
 
@@ -104,6 +111,8 @@ class _Measure:
     rows: Callable[[Ragged, Ragged], tuple[Rows, int]]
     shuffled: Callable[[Ragged, Ragged, Recordings], Rows]
     random: Callable[[NDArray[np.int64]], float]
+    estimate: Callable[[SeedsAndTexts], NestedEstimate]
+    limits: tuple[float, float]
 
 
 _MEASURES: dict[MeasureName, _Measure] = {
@@ -111,12 +120,16 @@ _MEASURES: dict[MeasureName, _Measure] = {
         lambda u, v: agreement(u, v, return_ties=True),
         lambda u, v, seen: shuffled_agreement(u, v, position=seen.output, text=seen.example),
         random_agreement,
+        nested_share,
+        (0.0, 1.0),
     ),
     # τ of unrelated orders is 0 on average whatever the length; a matched shuffle is left to A.
     "kendall": _Measure(
         lambda u, v: kendall_tau_b(u, v, return_undefined=True),
         lambda u, v, seen: np.zeros(len(u)),
         lambda lengths: 0.0,
+        nested_tau,
+        (-1.0, 1.0),
     ),
 }
 
@@ -162,18 +175,33 @@ def measure_agreements(recordings: Recordings, measure: MeasureName = "agreement
 def final_performance(recordings: Recordings) -> Estimate:
     """ξ*: the standard models' performance at the end of training."""
     rows = [recordings.correct("standard", seed, recordings.steps("standard", seed)[-1]) for seed in recordings.seeds]
-    return bootstrap_mean(np.mean(rows, axis=0), groups=recordings.example)
+    return _over_trainings(recordings, rows, nested_share)
 
 
 def attention_entropy(recordings: Recordings) -> tuple[Curve, Estimate]:
     """H̃ of the standard models' attention over training, and at the end."""
     seeds, steps = recordings.seeds, recordings.steps("standard", recordings.seeds[0])
     table = [
-        np.mean([normalised_entropy(recordings.quantity("standard", s, "alpha", step)) for s in seeds], axis=0)
-        for step in steps
+        [normalised_entropy(recordings.quantity("standard", seed, "alpha", step)) for seed in seeds] for step in steps
     ]
-    final = bootstrap_mean(table[-1], groups=recordings.example)
-    return Curve(steps, tuple(float(np.nanmean(row)) for row in table)), final
+    final = _over_trainings(recordings, table[-1], nested_share)
+    return Curve(steps, tuple(float(np.nanmean(rows)) for rows in table)), final
+
+
+def _over_trainings(
+    recordings: Recordings,
+    rows: Sequence[Rows],
+    estimate: Callable[[SeedsAndTexts], NestedEstimate],
+    partners: Sequence[int] | None = None,
+) -> Estimate:
+    """The mean of some rows, one array for each seed, with the interval that decides; undefined rows are counted.
+
+    partners: the other seed that each one's rows involve, where they compare two.
+    """
+    involved = [tuple(sorted({A, B})) for A, B in zip(recordings.seeds, partners or recordings.seeds, strict=True)]
+    sample = SeedsAndTexts.of([rows], involved, recordings.example)
+    mean = decisive(estimate(sample), len(recordings.seeds))
+    return replace(mean, undefined=int(np.isnan(rows).any(axis=0).sum()))
 
 
 def _names(translating: bool, convention: Convention) -> tuple[str, ...]:
@@ -259,8 +287,9 @@ def _summarise(
     by: _Measure,
 ) -> AgreementResult:
     readings = [_read(recordings, each, by) for each in pairings]
-    rows = np.mean([reading.rows for reading in readings], axis=0)
-    shuffle = np.mean([reading.shuffle for reading in readings], axis=0)
+    partners = [recordings.other(A) for A in recordings.seeds] if convention == "cross" else None
+    rows, shuffle = [reading.rows for reading in readings], [reading.shuffle for reading in readings]
+    excess = [own - other for own, other in zip(rows, shuffle, strict=True)]
     maximised = pairings[0].read_at is None
     per_seed = tuple(float(np.nanmean(reading.rows)) for reading in readings)
     defined = ~np.isnan(np.concatenate([[r.rows for r in readings], *(curve for _, curve, _ in climb)])).any(axis=0)
@@ -279,13 +308,13 @@ def _summarise(
     return AgreementResult(
         name=name,
         convention=convention,
-        estimate=bootstrap_mean(rows, groups=recordings.example),
-        shuffle=bootstrap_mean(shuffle, groups=recordings.example),
-        excess=bootstrap_mean(rows - shuffle, groups=recordings.example),
+        estimate=_over_trainings(recordings, rows, by.estimate, partners),
+        shuffle=_over_trainings(recordings, shuffle, by.estimate, partners),
+        excess=_over_trainings(recordings, excess, nested_tau, partners),
         random=by.random(recordings.lengths),
         ties=sum(reading.ties for reading in readings),
         per_seed=per_seed,
-        over_seeds=mean_over_seeds(list(per_seed)),
+        over_seeds=mean_over_seeds(list(per_seed), by.limits),
         curve=Curve(pairings[0].steps, tuple(np.mean([r.curve for r in readings], axis=0).tolist())),
         chosen_steps=tuple(r.step for r in readings) if maximised else None,
         accuracy_there=tuple(r.accuracy for r in readings) if maximised else None,

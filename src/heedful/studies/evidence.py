@@ -22,7 +22,6 @@ from heedful.data.vocabulary import BOS, EOS
 from heedful.metrics.agreement import agreement, first_maximum, other_word_agreement, shuffled_agreement
 from heedful.metrics.statistics import (
     Estimate,
-    NestedEstimate,
     SeedsAndTexts,
     bootstrap_mean,
     nested_estimate,
@@ -31,7 +30,7 @@ from heedful.metrics.statistics import (
 )
 from heedful.preflights.information import informativeness, label_targets
 from heedful.studies.analysis import Pairing, Recordings, Rows, pairing
-from heedful.studies.result import MIN_SEEDS, AgreementResult, Control, Convention, Evidence, Gate, TopPosition, Twin
+from heedful.studies.result import AgreementResult, Control, Convention, Evidence, Gate, TopPosition, Twin, decisive
 from heedful.studies.run_directory import ModelSpec, model_of
 
 MIN_TEXTS = 30  # validation texts or sentence pairs below which nothing is answered
@@ -99,9 +98,9 @@ class _Measurement:
         means = sample.means()
         shuffle, wrong = (bootstrap_mean(np.mean(rows, axis=0), groups=self.recordings.example) for rows in columns[2:])
         return Evidence(
-            value=value.texts,
+            value=value.models,
             value_seeds=value.seeds,
-            excess=excess.texts,
+            excess=excess.models,
             excess_seeds=excess.seeds,
             random=float(means[1]),
             shuffle=shuffle,
@@ -201,15 +200,15 @@ def measure_gate(recordings: Recordings) -> Gate:
     correct = np.stack([_correct(recordings, seed) for seed in seeds])
     baseline = np.broadcast_to(labels == frequent, correct.shape)
     sample = SeedsAndTexts.of([correct, baseline], [(seed,) for seed in seeds], recordings.example)
-    accuracy = _decisive(nested_share(sample), len(seeds))
-    gain = _decisive(nested_estimate(sample, lambda means: means[0] - means[1]), len(seeds))
+    accuracy = decisive(nested_share(sample), len(seeds))
+    gain = decisive(nested_estimate(sample, lambda means: means[0] - means[1]), len(seeds))
     texts = sample.totals.shape[2]
     gate = Gate(gain.low > 0, texts, accuracy, _answer(recordings, frequent), float(np.mean(baseline)), gain)
     if recordings.translating:
         lines = [_best_line(recordings, ModelSpec("standard", seed)) for seed in seeds]
         bleu = float(np.mean([line["bleu"] for line in lines]))
         above = nested_normal([line["bleu_gain"] for line in lines], [line["bleu_gain_se"] for line in lines], texts)
-        bleu_gain = _decisive(above, len(seeds))
+        bleu_gain = decisive(above, len(seeds))
         passed = gate.passed and bleu >= MIN_BLEU and bleu_gain.low > 0
         return replace(gate, passed=passed, bleu=bleu, bleu_gain=bleu_gain)
     logistic = float(run.model(ModelSpec("logistic", 0)).metrics()[-1]["accuracy"])
@@ -231,12 +230,8 @@ def twin_accuracies(recordings: Recordings) -> dict[Twin, Estimate]:
         models = dict.fromkeys(model_of(config, ModelSpec(kind, seed)) for seed in recordings.seeds)
         right = [_best_line(recordings, model)["accuracy"] for model in models]
         errors = [math.sqrt(share * (1 - share) / n) for share in right]
-        accuracies[kind] = _decisive(nested_normal(right, errors, n), len(right))
+        accuracies[kind] = decisive(nested_normal(right, errors, n), len(right))
     return accuracies
-
-
-def _decisive(estimate: NestedEstimate, seeds: int) -> Estimate:
-    return estimate.seeds if seeds >= MIN_SEEDS else estimate.texts
 
 
 def _correct(recordings: Recordings, seed: int) -> Rows:

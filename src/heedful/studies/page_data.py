@@ -18,7 +18,7 @@ from heedful.metrics.statistics import Estimate, SeedsAndTexts, nested_estimate
 from heedful.models.lexicon import count_table
 from heedful.studies.analysis import word_links
 from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
-from heedful.studies.result import MIN_SEEDS, StudyResult
+from heedful.studies.result import StudyResult, decisive
 from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_of
 from heedful.tracing.store import Trace
 
@@ -162,8 +162,7 @@ def attention_gain(run: RunDirectory, result: StudyResult) -> Estimate | None:
     sample = SeedsAndTexts.of(
         [np.stack(rows).astype(np.float64) for rows in right], [(s,) for s in result.seeds], groups
     )
-    gain = nested_estimate(sample, lambda means: means[0] - means[1])
-    return gain.seeds if len(result.seeds) >= MIN_SEEDS else gain.texts
+    return decisive(nested_estimate(sample, lambda means: means[0] - means[1]), len(result.seeds))
 
 
 def comparison_page_data(studies: Sequence[tuple[str, RunDirectory, StudyResult]]) -> StudyPageData:

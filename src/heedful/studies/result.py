@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from heedful import html as markup
-from heedful.metrics.statistics import Estimate
+from heedful.metrics.statistics import Estimate, NestedEstimate
 from heedful.storage.serialization import Stored, frame
 
 if TYPE_CHECKING:
@@ -22,6 +22,16 @@ FORMAT = 1
 MIN_SEEDS = 5  # from here on intervals include seeds, and a verdict speaks of training in general
 
 
+def decisive(estimate: NestedEstimate, seeds: int) -> Estimate:
+    """The value with the interval that counts: over seeds and texts from five seeds on, below that of these models.
+
+    >>> texts, seeds = Estimate(0.3, 0.25, 0.35, 500), Estimate(0.3, 0.1, 0.5, 500)
+    >>> print(decisive(NestedEstimate(texts, seeds, (0.2, 0.4)), 2))
+    0.300 [0.200, 0.400] (n = 500)
+    """
+    return estimate.seeds if seeds >= MIN_SEEDS else estimate.models
+
+
 @dataclass(frozen=True)
 class Curve:
     """A quantity over recorded steps, averaged over seeds."""
@@ -35,10 +45,10 @@ class Evidence:
     """What the verdict reads of an agreement: A on held-out texts, its three controls, its excess over the largest.
 
     Where a step is chosen by its maximum, it is chosen on one half of the texts and read on the other. Under *cross*
-    every seed is compared with up to four others. `value` and `excess` have intervals over texts, `value_seeds` and
-    `excess_seeds` over seeds and texts. The controls: Â, the matched shuffle, and the wrong label (of translations:
-    another output word of the same sentence). `control` names the largest. words_only: attention whose highest weight
-    is not on a word (but on `<bos>`, `<eos>` or punctuation) counts as no agreement.
+    every seed is compared with up to four others. `value` and `excess` have intervals over texts that contain every
+    training, `value_seeds` and `excess_seeds` over seeds and texts. The controls: Â, the matched shuffle, and the wrong
+    label (of translations: another output word of the same sentence). `control` names the largest. words_only:
+    attention whose highest weight is not on a word (but on `<bos>`, `<eos>` or punctuation) counts as no agreement.
     """
 
     value: Estimate
@@ -59,7 +69,7 @@ class Evidence:
 
     @property
     def decisive_value(self) -> Estimate:
-        """The value with the interval that counts: over seeds and texts from five seeds on, else over texts."""
+        """The value with the interval that counts: over seeds and texts from five seeds on, else of these models."""
         return self.value_seeds if self.seeds >= MIN_SEEDS else self.value
 
     @property
@@ -75,6 +85,8 @@ class AgreementResult:
     `estimate` is read as the paper reads it: where v (or u) comes from another model, at the step of highest agreement,
     which `chosen_steps` gives for each seed, with `accuracy_there` the accuracy of the model it was read from, and
     `split_half` the value chosen on one half of the texts and read on the other. `shuffle` is the matched shuffle.
+    Intervals are those that decide (`decisive`): over seeds and texts from five seeds on; below, over texts, and wide
+    enough for the value of each seed. `over_seeds`: the mean over seeds with Student's interval.
 
     `xi` is read once from the curves averaged over seeds; `xi_per_seed` from the curve of each.
 
