@@ -38,7 +38,7 @@ Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
 LONG = 512  # pieces of a text from which on neither all attention nor hidden states are kept
-WASTE = 0.05  # share of padding in a batch that is filled with texts of different lengths
+PADDING = 64  # pieces of padding that cost more than a batch of its own
 
 
 @dataclass(frozen=True)
@@ -466,16 +466,16 @@ class Subject:
         *,
         gradients: bool = False,
         at_once: Callable[[int], int] | None = None,
-        waste: float = WASTE,
+        padding: float = PADDING,
     ) -> list[T]:
         """The results of `function` for every passage, in their order; the model is left as it was found.
 
         gradients: of inputs, never of the model's parameters. at_once: how many inputs of a given length to run
-        together; as many as `max_tokens` allows unless given. waste: the share of padding that a batch may have.
+        together; as many as `max_tokens` allows unless given. padding: see `_padded`.
         """
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
         padded = self.parts is not None or self._pads
-        batches = self._padded(passages, fits, waste) if padded else self._same_length(passages, fits)
+        batches = self._padded(passages, fits, padding) if padded else self._same_length(passages, fits)
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
             for places in batches:
@@ -493,24 +493,21 @@ class Subject:
             places, count = list(group), fits(max(1, sum(lengths)))
             yield from (places[start : start + count] for start in range(0, len(places), count))
 
-    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int], waste: float) -> Iterator[list[int]]:
+    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int], padding: float) -> Iterator[list[int]]:
         """Shortest first, so that little is padded; all of a batch have equally much output before them.
 
-        A batch of a `PaddingNetwork` ends where it would have more padding than `waste`, once it is a fifth full.
+        A batch of a `PaddingNetwork` ends where the next length would take more pieces of padding than `padding`.
         """
         lengths, before = [len(passage.pieces) for passage in passages], [len(passage.before) for passage in passages]
         order = sorted(range(len(passages)), key=lambda i: (before[i], lengths[i]))
         for _, group in groupby(order, before.__getitem__):
             batch: list[int] = []
-            pieces = 0
             for i in group:
-                count, most = len(batch) + 1, fits(lengths[i])
-                wastes = self._pads and count > most / 5 and pieces + lengths[i] < (1 - waste) * count * lengths[i]
-                if batch and (count > most or wastes):
+                added = len(batch) * (lengths[i] - lengths[batch[-1]]) if batch else 0
+                if batch and ((self._pads and added > padding) or len(batch) >= fits(lengths[i])):
                     yield batch
-                    batch, pieces = [], 0
+                    batch = []
                 batch.append(i)
-                pieces += lengths[i]
             yield batch
 
     def _batch(self, passages: Sequence[Passage]) -> PassageBatch:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
 from heedful.attribution.interface import (
-    WASTE,
+    PADDING,
     BatchChange,
     Keep,
     Numbers,
@@ -270,7 +270,7 @@ def other_maps(
         return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
     # A step that begins at the layer costs the same for one text and for many, so the batches are full.
-    return subject.map(passages, of_batch, gradients=True, waste=1.0 if subject.resumes_at(number) else WASTE)
+    return subject.map(passages, of_batch, gradients=True, padding=math.inf if subject.resumes_at(number) else PADDING)
 
 
 def reweighted(
@@ -424,7 +424,7 @@ def average_random_orders(values: Mapping[str, Numbers]) -> dict[str, Numbers]:
 def _known_predictions(
     subject: Subject, passages: Sequence[Passage], index: Sequence[int], wanted: Sequence[Keep]
 ) -> Callable[[Keep], Numbers]:
-    """`predict(keep)` of everything wanted, for rows that may belong to the same passage; no text is predicted twice."""
+    """`predict(keep)` of all that is wanted, for rows that may belong to one passage; no text is predicted twice."""
     plain = [passage.explained() for passage in passages]
 
     def kept(keep: Keep) -> Iterator[tuple[tuple[int, bytes], Keep]]:

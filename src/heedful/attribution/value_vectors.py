@@ -52,7 +52,7 @@ def states_values(network: Network) -> bool:
     return by_parts or getattr(network, "values", None) is not None
 
 
-class _SeenEnough(Exception):
+class _SeenEnoughError(Exception):
     """Ends a run whose further results are not needed."""
 
 
@@ -82,10 +82,10 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int, entered: Entere
                     seen.append(result.detach())
                 start[0] += 1
                 if start[0] >= kept.stop:
-                    raise _SeenEnough
+                    raise _SeenEnoughError
             return result
 
-        with torch.no_grad(), suppress(_SeenEnough), Tap(record, "states"):
+        with torch.no_grad(), suppress(_SeenEnoughError), Tap(record, "states"):
             if resumes:  # the layers below are not run again
                 subject.resume(batch, layer, own, change, remembered, everywhere=True)
             else:
