@@ -38,7 +38,7 @@ Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
 LONG = 512  # pieces of a text from which on neither all attention nor hidden states are kept
-PADDING = 64  # pieces of padding that cost more than a batch of its own
+PADDING = 64.0  # pieces of padding that cost more than a batch of its own
 
 
 @dataclass(frozen=True)
