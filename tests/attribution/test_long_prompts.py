@@ -8,9 +8,9 @@ import pytest
 import torch
 import transformers
 
-from heedful.attribution.attention_maps import LONG, layer_name, needed_rows, query_rows, read_attention
+from heedful.attribution.attention_maps import layer_name, needed_rows, query_rows, read_attention
 from heedful.attribution.huggingface import open_model
-from heedful.attribution.interface import Passage, Subject
+from heedful.attribution.interface import LONG, Passage, Subject
 from heedful.attribution.interventions import prediction_changes
 from heedful.attribution.weighted_maps import norm_map
 from tests.audits import tiny

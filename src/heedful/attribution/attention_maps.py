@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers
+from heedful.attribution.interface import LONG, Numbers, Passage, PassageBatch, Subject, numbers
 from heedful.attribution.network import Query
 from heedful.data.ragged import Ragged, offsets_of
 from heedful.errors import DataError
@@ -25,7 +25,6 @@ HIDDEN, HIDDEN_PRODUCT = "hidden gradient", "hidden gradient × state"
 HIDDEN_INTEGRATED, HIDDEN_DELETION = "hidden integrated gradients", "hidden leave one out"
 RANDOM = "random order"
 EVERYWHERE = "all layers"
-LONG = 512  # pieces of a text from which on not all attention is kept
 ROWS_AT_ONCE = 256  # of a product of two maps, so that it takes the place of the first
 
 

@@ -206,8 +206,7 @@ def hidden_integrated_gradients(
         with torch.no_grad():
             start = subject.run(batch, _baseline(subject, batch, baseline)).hidden[layer]
         if subject.resumes_at(layer):
-            with torch.no_grad():
-                end = subject.run(batch, embedded).hidden[layer]
+            end = subject.states_at(batch, layer)
 
             def resume(some: PassageBatch, states: Tensor) -> Tensor:
                 return subject.resume(some, layer, states)
@@ -366,7 +365,7 @@ def _masked_prediction(subject: Subject, batch: PassageBatch, layer: int) -> Cal
         states = parts.encode(network.embed(batch.pieces), batch.mask, batch.before)
         scores = parts.score(states)
     else:
-        changed = subject.changed(batch, number, subject.states(batch)[number])
+        changed = subject.changed(batch, number, subject.states_at(batch, number))
 
     def probabilities(row: Tensor, keep: Tensor) -> Tensor:
         if parts is not None:

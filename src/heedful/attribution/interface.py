@@ -37,7 +37,8 @@ T = TypeVar("T")
 Numbers = NDArray[np.float64]
 Keep = NDArray[np.bool_]  # one for each word of a passage
 MAX_TOKENS = 4096
-WASTE = 0.05  # share of padding in a batch that is filled with texts of different lengths
+LONG = 512  # pieces of a text from which on neither all attention nor hidden states are kept
+PADDING = 64.0  # pieces of padding that cost more than a batch of its own
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class Subject:
     taken. padded: run texts of different lengths together, through `Network.parts`; one-layer LSTMs then take the fast
     path. Without it, every batch holds inputs of one length, unless the network is a `PaddingNetwork`. mask: words are
     erased by this piece in their place; without it they are deleted. on_run: called with the number of inputs and
-    their length whenever the network is run.
+    their length whenever the network is run. kept: by layer, the states that it reads of each passage, see `keep`.
     """
 
     def __init__(
@@ -201,6 +202,7 @@ class Subject:
         self.network, self.reader, self.max_tokens, self.mask, self.on_run = network, reader, max_tokens, mask, on_run
         self.memo: dict[tuple[Any, ...], float] | None = None
         self.visible: dict[int, list[Tensor]] = {}  # by length: which places each layer can see
+        self.kept: dict[int, dict[tuple[Any, ...], Tensor]] = {}
         self.parts = network.parts if padded else None
         if padded and self.parts is None:
             raise DataError("padded batches need a network with `parts`; this one can only be run as a whole")
@@ -244,7 +246,7 @@ class Subject:
         erased = Passage.without if self.mask is None else partial(Passage.masked, mask=self.mask)
         left = [erased(passage, kept) for passage, kept in zip(passages, keep, strict=True)]
         known = {} if self.memo is None else self.memo
-        keys = [(p.pieces, p.before, p.target, p.segments, p.at) for p in left]
+        keys = [(*_input_of(p), p.target) for p in left]
         new = {key: passage for key, passage in zip(keys, left, strict=True) if key not in known and passage.pieces}
         predicted: list[float] = self.map(
             list(new.values()), lambda batch: numbers(target_probability(self.probabilities(batch), batch))
@@ -277,6 +279,7 @@ class Subject:
         finite: whether a prediction that is not a number is an error too.
         """
         network, parts = self.placed(batch), self.parts
+        own = embedded is None and change is None
         embedded = network.embed(batch.pieces) if embedded is None else embedded
         self.on_run(*embedded.shape[:2])
         if parts is not None:
@@ -286,6 +289,8 @@ class Subject:
         else:
             output = network.run(embedded, batch.before, change)
         self._check(output, batch, finite=finite)
+        if own:
+            self._keep_states(batch, output.hidden)
         return output
 
     def probabilities(
@@ -351,20 +356,49 @@ class Subject:
         self.on_run(*embedded.shape[:2])
         return network.states(embedded, None if bool(batch.mask.all()) else batch.mask, change)
 
+    def keep(self, *layers: int) -> None:
+        """From now on, keep the states that these layers read, of texts of at most `LONG` pieces; forget all others."""
+        self.kept = {layer: {} for layer in layers}
+
+    def states_at(self, batch: PassageBatch, layer: int) -> Float[Tensor, "B L D"]:
+        """The states that a layer reads, without gradients; kept ones are not computed again.
+
+        Kept states are 0 at padding, where the network computes something that no result depends on.
+        """
+        kept = [self.kept.get(layer, {}).get(_input_of(passage)) for passage in batch.passages]
+        known = [rows for rows in kept if rows is not None]
+        if len(known) == len(kept):
+            return nn.utils.rnn.pad_sequence(known, batch_first=True)
+        with torch.no_grad():
+            states = self.states(batch)
+        self._keep_states(batch, states)
+        return states[layer]
+
+    def _keep_states(self, batch: PassageBatch, states: Sequence[Tensor]) -> None:
+        if batch.pieces.shape[1] > LONG:
+            return
+        for layer, rows in self.kept.items():
+            for passage, row in zip(batch.passages, states[layer] if layer < len(states) else (), strict=False):
+                rows[_input_of(passage)] = row[: len(passage.pieces)].detach().clone()
+
     def entered(self, batch: PassageBatch, layer: int) -> tuple[Float[Tensor, "B H Q L"], Float[Tensor, "B L D"]]:
         """A layer's attention, and the states that it reads; nothing of other layers is kept if that can be avoided."""
         if not self.network.can_change:
             output = self.run(batch)
             return output.attention[layer], output.hidden[layer]
-        kept: list[Tensor] = []
+        seen: list[Tensor] = []
 
         def keep(number: int, alpha: Tensor) -> Tensor:
             if number == layer:
-                kept.append(alpha)
+                seen.append(alpha)
             return alpha
 
-        states = self.states(batch, keep)[layer]
-        return kept[0], states
+        if layer in self.kept and batch.pieces.shape[1] <= LONG and self.resumes_at(layer):
+            states = self.states_at(batch, layer)
+            self.resume(batch, layer, states, keep)
+        else:
+            states = self.states(batch, keep)[layer]
+        return seen[0], states
 
     def changed(
         self, batch: PassageBatch, layer: int, states: Float[Tensor, "B L D"]
@@ -432,16 +466,16 @@ class Subject:
         *,
         gradients: bool = False,
         at_once: Callable[[int], int] | None = None,
-        waste: float = WASTE,
+        padding: float = PADDING,
     ) -> list[T]:
         """The results of `function` for every passage, in their order; the model is left as it was found.
 
         gradients: of inputs, never of the model's parameters. at_once: how many inputs of a given length to run
-        together; as many as `max_tokens` allows unless given. waste: the share of padding that a batch may have.
+        together; as many as `max_tokens` allows unless given. padding: see `_padded`.
         """
         fits = at_once or within(self.max_tokens // 4 if gradients else self.max_tokens)
         padded = self.parts is not None or self._pads
-        batches = self._padded(passages, fits, waste) if padded else self._same_length(passages, fits)
+        batches = self._padded(passages, fits, padding) if padded else self._same_length(passages, fits)
         results: dict[int, T] = {}
         with evaluation_mode(self.network.modules), torch.set_grad_enabled(gradients):
             for places in batches:
@@ -459,24 +493,21 @@ class Subject:
             places, count = list(group), fits(max(1, sum(lengths)))
             yield from (places[start : start + count] for start in range(0, len(places), count))
 
-    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int], waste: float) -> Iterator[list[int]]:
+    def _padded(self, passages: Sequence[Passage], fits: Callable[[int], int], padding: float) -> Iterator[list[int]]:
         """Shortest first, so that little is padded; all of a batch have equally much output before them.
 
-        A batch of a `PaddingNetwork` ends where it would have more padding than `waste`, once it is a fifth full.
+        A batch of a `PaddingNetwork` ends where the next length would take more pieces of padding than `padding`.
         """
         lengths, before = [len(passage.pieces) for passage in passages], [len(passage.before) for passage in passages]
         order = sorted(range(len(passages)), key=lambda i: (before[i], lengths[i]))
         for _, group in groupby(order, before.__getitem__):
             batch: list[int] = []
-            pieces = 0
             for i in group:
-                count, most = len(batch) + 1, fits(lengths[i])
-                wastes = self._pads and count > most / 5 and pieces + lengths[i] < (1 - waste) * count * lengths[i]
-                if batch and (count > most or wastes):
+                added = len(batch) * (lengths[i] - lengths[batch[-1]]) if batch else 0
+                if batch and ((self._pads and added > padding) or len(batch) >= fits(lengths[i])):
                     yield batch
-                    batch, pieces = [], 0
+                    batch = []
                 batch.append(i)
-                pieces += lengths[i]
             yield batch
 
     def _batch(self, passages: Sequence[Passage]) -> PassageBatch:
@@ -491,6 +522,11 @@ class Subject:
         return PassageBatch(
             tuple(passages), torch.tensor(padded, device=device), mask, before, targets, layout_of(passages, device)
         )
+
+
+def _input_of(passage: Passage) -> tuple[Any, ...]:
+    """Everything of a passage that the network is given."""
+    return passage.pieces, passage.before, passage.segments, passage.at
 
 
 def layout_of(passages: Sequence[Passage], device: torch.device | str = "cpu") -> Layout | None:

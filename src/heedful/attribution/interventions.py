@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.attribution.attention_maps import EVERYWHERE, RANDOM, head_of, is_head, layer_name, layer_of, query_rows
 from heedful.attribution.interface import (
-    WASTE,
+    PADDING,
     BatchChange,
     Keep,
     Numbers,
@@ -270,7 +270,7 @@ def other_maps(
         return _search(subject, batch, map_of, visible, number, head, steps, tolerance, seed, include_special)
 
     # A step that begins at the layer costs the same for one text and for many, so the batches are full.
-    return subject.map(passages, of_batch, gradients=True, waste=1.0 if subject.resumes_at(number) else WASTE)
+    return subject.map(passages, of_batch, gradients=True, padding=math.inf if subject.resumes_at(number) else PADDING)
 
 
 def reweighted(
@@ -382,10 +382,19 @@ def erasures(
     """
     index = [i for _ in rankings for i in range(len(passages))]
     rows = [row for ranking in rankings.values() for row in ranking]
-    predict = _cached_predictions(subject, passages, index)
+    measures = {"comprehensiveness": comprehensiveness, "sufficiency": sufficiency}
+    wanted: list[Keep] = []
+
+    def note(keep: Keep) -> Numbers:
+        wanted.append(keep)
+        return np.zeros(len(keep))
+
+    for function in measures.values():  # first only to see what is needed: it is predicted in full batches
+        function(rows, note)
+    predict = _known_predictions(subject, passages, index, wanted)
     flat = np.array([np.ptp(row) == 0 for row in rows])
     result: dict[str, Numbers] = {}
-    for measure, function in (("comprehensiveness", comprehensiveness), ("sufficiency", sufficiency)):
+    for measure, function in measures.items():
         areas = np.where(flat, np.nan, aopc(function(rows, predict))).reshape(len(rankings), len(passages))
         result |= {f"{measure}/{name}": area for name, area in zip(rankings, areas, strict=True)}
     return result
@@ -412,23 +421,19 @@ def average_random_orders(values: Mapping[str, Numbers]) -> dict[str, Numbers]:
     return kept | {name: np.mean(rows, axis=0) for name, rows in sorted(several.items())}
 
 
-def _cached_predictions(
-    subject: Subject, passages: Sequence[Passage], index: Sequence[int]
+def _known_predictions(
+    subject: Subject, passages: Sequence[Passage], index: Sequence[int], wanted: Sequence[Keep]
 ) -> Callable[[Keep], Numbers]:
-    """`predict(keep)` for rows that may belong to the same passage; no text is predicted twice."""
+    """`predict(keep)` of all that is wanted, for rows that may belong to one passage; no text is predicted twice."""
     plain = [passage.explained() for passage in passages]
-    known: dict[tuple[int, bytes], float] = {}
 
-    def predict(keep: Keep) -> Numbers:
-        kept = []
+    def kept(keep: Keep) -> Iterator[tuple[tuple[int, bytes], Keep]]:
         for i, row in zip(index, keep, strict=True):
             words = np.ones(len(plain[i]), dtype=bool)  # special words always stay
             words[plain[i]] = row[: int(plain[i].sum())]
-            kept.append(words)
-        keys = [(i, words.tobytes()) for i, words in zip(index, kept, strict=True)]
-        new = {key: words for key, words in zip(keys, kept, strict=True) if key not in known}
-        predicted = subject.predict([passages[i] for i, _ in new], list(new.values()))
-        known.update(zip(new, predicted.tolist(), strict=True))
-        return np.array([known[key] for key in keys])
+            yield (i, words.tobytes()), words
 
-    return predict
+    new = {key: words for keep in wanted for key, words in kept(keep)}
+    predicted = subject.predict([passages[i] for i, _ in new], list(new.values()))
+    known = dict(zip(new, predicted.tolist(), strict=True))
+    return lambda keep: np.array([known[key] for key, _ in kept(keep)])

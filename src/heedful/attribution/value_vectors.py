@@ -9,11 +9,14 @@ read off: where every position of one head attends to itself alone, and nothing 
 each position. That works for every architecture whose attention can be replaced, and is checked by the equation.
 """
 
+from contextlib import suppress
+from typing import Any
+
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from heedful.attribution.interface import PassageBatch, Subject
+from heedful.attribution.interface import LONG, PassageBatch, Subject
 from heedful.attribution.network import Network
 from heedful.attribution.taps import Tap
 
@@ -22,14 +25,20 @@ PRODUCTS = 1 << 24  # numbers that norms of contributions are computed from at o
 STEPS = 24  # results after the softmax among which the output of attention is looked for
 
 
-def value_vectors(subject: Subject, batch: PassageBatch, layer: int) -> Float[Tensor, "B H L D"] | None:
+Entered = tuple[Float[Tensor, "B H Q L"], Float[Tensor, "B L S"]]  # a layer's attention, and the states that it reads
+
+
+def value_vectors(
+    subject: Subject, batch: PassageBatch, layer: int, entered: Entered | None = None
+) -> Float[Tensor, "B H L D"] | None:
     """f_h(x_l) of a layer for every head and position; None where they are not known.
 
-    That is so where attention cannot be replaced, and in cross-attention of other people's models.
+    That is so where attention cannot be replaced, and in cross-attention of other people's models. entered: the layer's
+    `Subject.entered`, if it is known.
     """
     network, parts = subject.network, subject.network.parts
     if not states_values(network):
-        return _read_off(subject, batch, layer) if network.can_change else None
+        return _read_off(subject, batch, layer, entered) if network.can_change else None
     embedded = network.embed(batch.pieces)
     if parts is not None and parts.values is not None:
         return parts.values(parts.encode(embedded, batch.mask, batch.before))
@@ -43,12 +52,18 @@ def states_values(network: Network) -> bool:
     return by_parts or getattr(network, "values", None) is not None
 
 
-def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | None:
-    alpha, own = subject.entered(batch, layer)
+class _SeenEnoughError(Exception):
+    """Ends a run whose further results are not needed."""
+
+
+def _read_off(subject: Subject, batch: PassageBatch, layer: int, entered: Entered | None) -> Tensor | None:
+    alpha, own = entered or subject.entered(batch, layer)
     B, H, Q, L = alpha.shape
     if Q != L:
         return None
     resumes = subject.resumes_at(layer)
+    # What the layer computes before its softmax is the same in every run; of a long text it would take much memory.
+    remembered: dict[nn.Module, Any] | None = {} if resumes and L <= LONG else None
 
     def states(weights: Tensor, kept: range) -> list[Tensor]:
         """The results with three axes after this layer's softmax, where its weights are these."""
@@ -66,25 +81,31 @@ def _read_off(subject: Subject, batch: PassageBatch, layer: int) -> Tensor | Non
                 if start[0] in kept:
                     seen.append(result.detach())
                 start[0] += 1
+                if start[0] >= kept.stop:
+                    raise _SeenEnoughError
             return result
 
-        with torch.no_grad(), Tap(record, "states"):
+        with torch.no_grad(), suppress(_SeenEnoughError), Tap(record, "states"):
             if resumes:  # the layers below are not run again
-                subject.resume(batch, layer, own, change, everywhere=True)
+                subject.resume(batch, layer, own, change, remembered, everywhere=True)
             else:
                 subject.run(batch, change=change, finite=False)
         return seen
 
     first = range(STEPS)
+    if remembered is not None:
+        states(alpha, first)  # what is remembered is no longer computed, nor seen: in all runs that are compared
     nothing, half, whole = (states(share * alpha, first) for share in (0.0, 0.5, 1.0))
     place, goes_on = None, False
     for k, (none, some, everything) in enumerate(zip(nothing, half, whole, strict=True)):
-        added = everything - none
+        added, halved, of_pieces = everything - none, some - none, everything.shape[:2] == (B, L)
+        if of_pieces:
+            added, halved = added[batch.mask], halved[batch.mask]
         depends = bool(added.any())
-        if everything.shape[:2] == (B, L) and not _close((some - none)[batch.mask], added[batch.mask] / 2, added):
+        if of_pieces and not _close(halved, added / 2, added):
             goes_on = True
             break
-        if depends and everything.shape[:2] == (B, L):
+        if depends and of_pieces:
             place, goes_on = k, k + 1 == STEPS
         else:
             goes_on = goes_on or depends

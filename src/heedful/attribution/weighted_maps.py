@@ -18,7 +18,7 @@ from heedful.attribution.attention_maps import head_of, layer_of, needed_rows, q
 from heedful.attribution.importance import gradient_of
 from heedful.attribution.interface import Numbers, Passage, PassageBatch, Subject, numbers, target_probability, within
 from heedful.attribution.network import Output
-from heedful.attribution.value_vectors import contribution_norms, states_values, value_vectors
+from heedful.attribution.value_vectors import Entered, contribution_norms, states_values, value_vectors
 
 WeightedRows = list[Numbers] | None  # one value for each word of each passage; None where the model does not allow it
 
@@ -30,20 +30,22 @@ def norm_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weighted
     def of_batch(batch: PassageBatch) -> list[Numbers | None]:
         total = torch.zeros((), device=batch.pieces.device)
         for layer in layers:
-            norms = norms_of(subject, batch, layer, head_of(of))
+            entered = subject.entered(batch, layer)
+            norms = norms_of(subject, batch, layer, head_of(of), entered)
             if norms is None:
                 return [None] * len(batch.passages)
-            total = total + norms(subject.entered(batch, layer)[0])
+            total = total + norms(entered[0])
         return [*batch.words_of(total / len(layers))]
 
     return _known(subject.map(passages, of_batch, at_once=within(max(1, subject.max_tokens // 4))))
 
 
 def norms_of(
-    subject: Subject, batch: PassageBatch, layer: int, head: int | None = None
+    subject: Subject, batch: PassageBatch, layer: int, head: int | None = None, entered: Entered | None = None
 ) -> Callable[[Tensor], Tensor] | None:
     """A function of a layer's attention (B, H, Q, L): the norms of its contributions (B, L) to what the head reads."""
-    vectors, weights, query = value_vectors(subject, batch, layer), subject.reading(batch), subject.network.query
+    vectors, weights = value_vectors(subject, batch, layer, entered), subject.reading(batch)
+    query = subject.network.query
     if vectors is None:
         return None
     chosen = slice(None) if head is None else slice(head, head + 1)
@@ -68,8 +70,12 @@ def gradient_map(subject: Subject, passages: Sequence[Passage], of: str) -> Weig
             used[number] = alpha if alpha.requires_grad else alpha.detach().requires_grad_()
             return used[number]
 
-        embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
-        y = target_probability(subject.probabilities(batch, embedded, keep), batch)
+        if len(layers) == 1 and subject.resumes_at(layers[0]):  # no gradient is needed of the layers below
+            predicted = subject.resume(batch, layers[0], subject.states_at(batch, layers[0]), keep)
+        else:
+            embedded = subject.network.embed(batch.pieces).detach().requires_grad_()
+            predicted = subject.probabilities(batch, embedded, keep)
+        y = target_probability(predicted, batch)
         weights = [used[layer] for layer in layers]
         total = torch.zeros((), device=batch.pieces.device)
         for alpha, gradient in zip(weights, gradient_of(y, weights), strict=True):

@@ -273,7 +273,7 @@ def turns_of_random_models(models: int, passages: int) -> int:
 def _key(measurements: Measurements) -> str:
     """Everything that the measurements of a passage depend on."""
     rationales = measurements.rationales or {}
-    random = (measurements.random(number) for number in range(measurements.models))
+    random = [measurements.random(0)] if measurements.models else []  # all are drawn alike, by the settings' seed
     irrelevant: dict[str, Any] = {"sample": None, "resamples": 1, "chunk": 1, "examples": 0}
     irrelevant |= {f"smallest_{name}": 0.5 for name in ("movement", "tau", "excess", "divergence")}
     return digest(

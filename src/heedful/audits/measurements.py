@@ -93,6 +93,7 @@ class Measurements:
         settings = self.settings
         if self.subject.memo is not None:
             self.subject.memo.clear()  # predictions of shortened texts, which leave-one-out and erasure share
+        self._keep_states(self.subject)
         with timed(self.seconds, self.weights, ROLLOUT):
             reading, maps = _read(self.subject, passages, settings)
         targeted = self.subject.with_targets(passages, reading.probabilities)
@@ -195,6 +196,11 @@ class Measurements:
             for name, given in self.given.items()
         }
 
+    def _keep_states(self, subject: Subject) -> None:
+        """Keep the states below the map that others are made of: several measurements begin there."""
+        layer = layer_of(self.weights)
+        subject.keep(*() if layer is None else (layer,))
+
     def _sinks(self, passages: Sequence[Passage], reading: Reading) -> dict[str, Numbers]:
         """The share of the weights on sinks, and of words that are sinks."""
         layer, head = layer_of(self.weights), head_of(self.weights)
@@ -210,6 +216,7 @@ class Measurements:
     def _of_random(self, random: Subject, passages: Sequence[Passage]) -> dict[str, Numbers]:
         """`tau/<map>/<importance>` of an untrained model, for its own predictions, however small importances are."""
         settings = self.settings
+        self._keep_states(random)
         reading, maps = _read(random, passages, settings)
         targeted = random.with_targets(passages, reading.probabilities)
         important = importances(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,8 +277,15 @@ class ScoreTable:
 
     def of_random_models(self, name: str) -> list[Numbers]:
         """The same numbers of each re-initialised model that has any."""
-        rows = [v for key, v in self.numbers.items() if key.startswith(RANDOM_MODEL) and key.split(" ", 3)[3] == name]
-        return [row for row in rows if not np.isnan(row).all()]
+        return self._random_rows.get(name, [])
+
+    @cached_property
+    def _random_rows(self) -> dict[str, list[Numbers]]:
+        rows: dict[str, list[Numbers]] = {}
+        for key, row in self.numbers.items():
+            if key.startswith(RANDOM_MODEL) and not np.isnan(row).all():
+                rows.setdefault(key.split(" ", 3)[3], []).append(row)
+        return rows
 
     def per_text(self, values: Numbers) -> Numbers:
         """The mean of each text's passages that have a value; NaN where none has."""

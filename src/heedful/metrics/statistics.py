@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +12,9 @@ from scipy import stats
 
 from heedful.config import RESAMPLES
 from heedful.errors import DataError
+
+DRAWS_AT_ONCE = 4_000_000  # of a bootstrap
+KEPT_DRAWS = 500_000
 
 
 @dataclass(frozen=True)
@@ -82,17 +85,27 @@ def bootstrap_ratio(
     value = float(totals.sum() / sizes.sum())
     if len(totals) < 2 or np.ptp(totals / sizes) == 0:
         return Estimate(value, value, value, len(totals), undefined)
-    interval = stats.bootstrap(
-        (totals, sizes),
-        lambda part, whole, axis: part.sum(axis=axis) / whole.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, 4_000_000 // len(totals)),
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high), len(totals), undefined)
+    drawn = _drawn_units(len(totals), resamples, seed)
+    ratios = np.concatenate([totals[units].sum(axis=1) / sizes[units].sum(axis=1) for units in drawn])
+    low, high = np.quantile(ratios, (0.025, 0.975)).tolist()
+    return Estimate(value, low, high, len(totals), undefined)
+
+
+def _drawn_units(n: int, resamples: int, seed: int) -> Iterable[NDArray[np.int64]]:
+    """The units of each resample of a bootstrap, in batches; few of them are kept for other statistics of the same n.
+
+    >>> [units.shape for units in _drawn_units(40, 2000, seed=0)]
+    [(2000, 40)]
+    """
+    if n * resamples <= KEPT_DRAWS:
+        return (_kept_draws(n, resamples, seed),)
+    rng, batch = np.random.default_rng(seed), max(1, DRAWS_AT_ONCE // n)
+    return (rng.integers(0, n, (min(batch, resamples - k), n)) for k in range(0, resamples, batch))
+
+
+@functools.lru_cache(8)
+def _kept_draws(n: int, resamples: int, seed: int) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).integers(0, n, (resamples, n))
 
 
 def mean_over_seeds(values: ArrayLike, within: tuple[float, float] | None = None) -> Estimate:

@@ -179,19 +179,24 @@ def evaluation_mode(modules: Sequence[nn.Module]) -> Iterator[None]:
 
     cuDNN is off: it has no backward pass for recurrent layers in evaluation mode.
     """
-    modes = [(part, part.training) for module in modules for part in module.modules()]
-    trainable = [(p, p.requires_grad) for module in modules for p in module.parameters()]
+    parts = [part for module in modules for part in module.modules()]
+    modes = [(part, part.training) for part in parts]
+    trainable = [(p, p.requires_grad) for part in parts for p in part.parameters(recurse=False)]
     random = torch.get_rng_state()
     try:
-        for module in modules:
-            module.eval()
-        for parameter, _ in trainable:
-            parameter.requires_grad_(False)
+        if any(mode for _, mode in modes):
+            for module in modules:
+                module.eval()
+        for parameter, required in trainable:
+            if required:
+                parameter.requires_grad_(False)
         with torch.backends.cudnn.flags(enabled=False):
             yield
     finally:
         for part, mode in modes:
-            part.training = mode
+            if part.training != mode:
+                part.training = mode
         for parameter, required in trainable:
-            parameter.requires_grad_(required)
+            if parameter.requires_grad != required:
+                parameter.requires_grad_(required)
         torch.set_rng_state(random)
