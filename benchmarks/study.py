@@ -3,7 +3,7 @@
 Ours is what a study runs: one single-threaded process per core, each with a seed of its own. The peer is a loop as the
 released code of snell2021 is described: packed sequences, PyTorch's default Adam, all cores for one model, results in
 Python lists, agreement counted word by word. Both train the standard model, its uniform twin and the one of which only
-attention learns, on the same batches of the same texts, and record α and β, and Δ of the standard model, before and
+attention learns on the same texts, and record α and β, and Δ of the standard model, before and
 after training. Proxies and logistic regression are left out on both sides.
 
 It is short: the texts are so few that training sees each as often as 1,000 steps see those of the whole corpus.
@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from benchmarks.case import Case, Limit
 from benchmarks.copying import with_threads
+from benchmarks.products import share_of_products
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -53,16 +54,18 @@ def cases(quick: bool) -> Iterator[Case]:
     cores, texts = os.cpu_count() or 1, sst()
     workers = [Worker(seed) for seed in range(cores)]
     check_same(texts)
-    yield Case(
-        work=f"SST study per seed: 3 models, {STEPS} steps (5 epochs of {TRAINED} texts), {RECORDED} texts recorded "
-        f"twice, agreement; {cores} seeds on {cores} cores",
-        peer=f"packed sequences, default Adam, Python lists, {cores} threads",
-        ours=lambda: together(workers),
-        theirs=with_threads(cores, lambda: by_hand(texts, seed=0)),
-        bar=4,
-        share=1 / cores,
-        cpu_elsewhere=lambda: sum(worker.cpu for worker in workers),
-    )
+    for bucketed, batches in ((True, "bucketed by length, our default"), (False, "the same as the peer's")):
+        yield Case(
+            work=f"SST study per seed: 3 models, {STEPS} steps (5 epochs of {TRAINED} texts), {RECORDED} texts "
+            f"recorded twice, agreement; {cores} seeds on {cores} cores; batches {batches}",
+            peer=f"packed sequences, default Adam, Python lists, {cores} threads",
+            ours=lambda bucketed=bucketed: together(workers, bucketed),
+            theirs=with_threads(cores, lambda: by_hand(texts, seed=0)),
+            bar=4,
+            share=1 / cores,
+            account=lambda ratio, bucketed=bucketed: share_of_products(lambda: our_seed(texts, 0, bucketed), ratio),
+            cpu_elsewhere=lambda: sum(worker.cpu for worker in workers),
+        )
 
 
 def limits(quick: bool) -> Iterator[Limit]:
@@ -89,9 +92,9 @@ def sst() -> Texts:
     return Texts(train, recorded, len(encoded.vocabulary))
 
 
-def our_seed(texts: Texts, seed: int) -> list[float]:
+def our_seed(texts: Texts, seed: int, bucketed: bool) -> list[float]:
     """The agreements of one seed, as a study of ours computes them."""
-    config = TrainConfig(steps=STEPS, batch_size=BATCH, evaluate_at=(0, STEPS), bucketed=False)
+    config = TrainConfig(steps=STEPS, batch_size=BATCH, evaluate_at=(0, STEPS), bucketed=bucketed)
     last = {}
     for kind in KINDS:
         torch.manual_seed(seed)
@@ -102,7 +105,7 @@ def our_seed(texts: Texts, seed: int) -> list[float]:
             last[kind] = record(model, texts.recorded, saliency=kind == "learned", states=states).quantities
 
         trained = AttentionTraining(model, texts.train) if kind == "only" else model
-        train(trained, training_batches(texts.train, BATCH, seed, bucketed=False), config, see)
+        train(trained, training_batches(texts.train, BATCH, seed, bucketed=bucketed), config, see)
     names = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
     return [float(agreement(last[k][names[u]], last[m][names[v]]).mean()) for u, k, v, m in PAIRS]
 
@@ -227,12 +230,12 @@ def compute_on_demand(pipe: Connection, seed: int) -> None:
     pipe.send("ready")
     with contextlib.suppress(EOFError):
         while True:
-            pipe.recv()
+            bucketed = pipe.recv()
             began = time.process_time()
-            pipe.send((our_seed(texts, seed), time.process_time() - began))
+            pipe.send((our_seed(texts, seed, bucketed), time.process_time() - began))
 
 
-def together(workers: list[Worker]) -> list[list[float]]:
+def together(workers: list[Worker], bucketed: bool) -> list[list[float]]:
     for worker in workers:
-        worker.pipe.send("go")
+        worker.pipe.send(bucketed)
     return [worker.result() for worker in workers]
