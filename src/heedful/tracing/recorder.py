@@ -201,7 +201,7 @@ def record_pairs(model: PairModel, pairs: EncodedPairs, *, saliency: bool = True
                 place = slice(outputs.offsets[i], outputs.offsets[i + 1])
                 prediction[place] = words[b, : outputs.lengths[i]].cpu().numpy()
                 odds[place] = log_odds_there[b, : outputs.lengths[i]].detach().cpu().numpy()
-    return _pair_snapshot(pairs, {name: Ragged.of(rows[name]) for name in QUANTITIES}, prediction, odds)
+    return _pair_snapshot(pairs, {name: Ragged.of(rows[name]) for name in names}, prediction, odds)
 
 
 @torch.no_grad()
