@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Literal
 
@@ -32,11 +32,12 @@ from torch.nn import functional as F
 from heedful.config import ModelConfig, TrainConfig
 from heedful.data.batching import batch_indices, training_batches
 from heedful.data.loading import open_data
+from heedful.data.ragged import Ragged
 from heedful.data.vocabulary import PAD, EncodedSplit, encode
 from heedful.metrics.agreement import agreement
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.frozen import AttentionTraining, FrozenStates
-from heedful.models.training import train
+from heedful.models.training import Trainable, train
 from heedful.tracing.recorder import record
 
 Kind = Literal["learned", "uniform", "only"]
@@ -45,8 +46,12 @@ BATCH, STEPS = 32, 20
 TRAINED, RECORDED = 128, 100  # texts: five epochs
 PERCENT = 5
 DEMO = ("study", "rotten-tomatoes", "--steps", "300", "--seeds", "2")
-PAIRS = (("alpha", "learned", "beta", "learned"), ("alpha", "learned", "beta", "uniform"))
-PAIRS += (("delta", "learned", "beta", "uniform"), ("alpha", "learned", "alpha", "only"))
+PAIRS: tuple[tuple[str, Kind, str, Kind], ...] = (
+    ("alpha", "learned", "beta", "learned"),
+    ("alpha", "learned", "beta", "uniform"),
+    ("delta", "learned", "beta", "uniform"),
+    ("alpha", "learned", "alpha", "only"),
+)
 Recorded = dict[str, list[list[float]]]
 
 
@@ -95,7 +100,7 @@ def sst() -> Texts:
 def our_seed(texts: Texts, seed: int, bucketed: bool) -> list[float]:
     """The agreements of one seed, as a study of ours computes them."""
     config = TrainConfig(steps=STEPS, batch_size=BATCH, evaluate_at=(0, STEPS), bucketed=bucketed)
-    last = {}
+    last: dict[Kind, Mapping[str, Ragged]] = {}
     for kind in KINDS:
         torch.manual_seed(seed)
         model = AttentionClassifier(ModelConfig(), texts.words, 2, kind)
@@ -104,7 +109,7 @@ def our_seed(texts: Texts, seed: int, bucketed: bool) -> list[float]:
         def see(step: int, loss: float, kind: Kind = kind, model: Any = model, states: Any = states) -> None:
             last[kind] = record(model, texts.recorded, saliency=kind == "learned", states=states).quantities
 
-        trained = AttentionTraining(model, texts.train) if kind == "only" else model
+        trained: Trainable = AttentionTraining(model, texts.train) if kind == "only" else model
         train(trained, training_batches(texts.train, BATCH, seed, bucketed=bucketed), config, see)
     names = {"alpha": "alpha", "beta": "beta_logit", "delta": "delta"}
     return [float(agreement(last[k][names[u]], last[m][names[v]]).mean()) for u, k, v, m in PAIRS]
@@ -138,7 +143,7 @@ class Peer(nn.Module):
 
 def by_hand(texts: Texts, seed: int) -> list[float]:
     """The agreements of one seed, by a loop."""
-    last = {}
+    last: dict[Kind, Recorded] = {}
     for kind in KINDS:
         torch.manual_seed(seed)
         model = Peer(texts.words, kind)
