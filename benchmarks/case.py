@@ -10,6 +10,7 @@ class Case:
     """The same work by us and by a peer; `share` is the part of it that the peer was given (its time is scaled).
 
     account: measures what stops us, told the ratio that was reached; asked only where the bar was missed.
+    cpu_elsewhere: the seconds of processor time that our side has spent in other processes so far.
     """
 
     work: str
@@ -19,6 +20,7 @@ class Case:
     bar: float
     share: float = 1.0
     account: Callable[[float], str] | None = None
+    cpu_elsewhere: Callable[[], float] = lambda: 0.0
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from typing import TypeVar
 
 import torch
 from benchmarks.case import Case
+from benchmarks.products import share_of_products
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -23,9 +25,9 @@ from heedful.data.vocabulary import EOS
 from heedful.models.training import build_optimiser
 from heedful.models.translator import Translator
 
+T = TypeVar("T")
 WIDTH, BATCH, STEPS = 256, 128, 3
 VOCABULARY = EOS + 1 + TYPES
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm")
 CONFIG = TranslatorConfig(
     embedding=WIDTH, hidden=WIDTH, layers=1, bidirectional=False, attention="bilinear", output="tanh", dropout=0.0
 )
@@ -116,27 +118,15 @@ def training(loss: Callable[[PairBatch], Tensor], optimiser: torch.optim.Optimiz
 
 
 def what_stops_us(ratio: float) -> str:
-    """How much of our step is matrix products, which no rearrangement of ours makes cheaper, and how fast they run."""
+    """The share of matrix products in our step."""
     torch.manual_seed(0)
     model = Translator(CONFIG, VOCABULARY)
     step = training(model.loss, build_optimiser(model, TrainConfig()), seed=0)
-    step()
-    with torch.profiler.profile(with_flops=True) as profiler:
-        for _ in range(STEPS):
-            step()
-    spent = profiler.key_averages()
-    products = [event for event in spent if event.key in PRODUCTS]
-    taken = sum(event.self_cpu_time_total for event in products)
-    share = taken / sum(event.self_cpu_time_total for event in spent)
-    speed = sum(event.flops for event in products) / taken / 1e3
-    return (
-        f"{share:.0%} of our step is matrix products, which run at {speed:.0f} GFLOP/s on one core; "
-        f"were all else free, the ratio would be {ratio / share:.3g}×."
-    )
+    return share_of_products(lambda: [step() for _ in range(STEPS)], ratio)
 
 
-def with_threads(count: int, run: Callable[[], float]) -> Callable[[], float]:
-    def threaded() -> float:
+def with_threads(count: int, run: Callable[[], T]) -> Callable[[], T]:
+    def threaded() -> T:
         before = torch.get_num_threads()
         torch.set_num_threads(count)
         try:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from benchmarks.case import Case, Point
+from benchmarks.products import share_of_products
 from captum.attr import FeatureAblation
 from torch import Tensor
 
@@ -30,6 +31,10 @@ def cases(quick: bool) -> Iterator[Case]:
         given = max(1, count // (20 if quick else 5))
         rows = [torch.tensor(passage.pieces) for passage in passages]
         np.testing.assert_allclose(share(d_y_x(subject, passages)[0]), deleted(model, rows[0]), atol=1e-4)
+
+        def ours(passages: list[Passage] = passages) -> Any:
+            return d_y_x(subject, passages)
+
         for peer, one, least in (
             ("one deletion at a time", deleted, bar),
             ("captum FeatureAblation, 64 at a time, a baseline token for deletion", ablated, 2),
@@ -37,10 +42,11 @@ def cases(quick: bool) -> Iterator[Case]:
             yield Case(
                 work=f"deletion leave-one-out, BiLSTM 300→256, {count} texts of about {(shortest + longest) // 2}",
                 peer=peer,
-                ours=lambda passages=passages: d_y_x(subject, passages),
+                ours=ours,
                 theirs=lambda one=one, rows=rows[:given]: [one(model, row) for row in rows],
                 bar=least,
                 share=sum(map(len, rows[:given])) / sum(map(len, rows)),
+                account=lambda ratio, ours=ours: share_of_products(ours, ratio),
             )
     for length in (20, 200):
         passages = texts(1, length, length + 1)

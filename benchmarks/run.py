@@ -1,10 +1,12 @@
 """Every performance figure: ours and the peer's in one process, on one thread, in turn.
 
-    python -m benchmarks.run [--only rank] [--quick]
+    python -m benchmarks.run [--only rank] [--quick] [--wait 1800]
+    python -m benchmarks.run --page     docs/performance.md anew from results/benchmarks.json, nothing measured
 
 A subject is a module beside this one whose `cases(quick)` yields `Case`s, whose `growth()` yields `Point`s and whose
 `limits(quick)` yields `Limit`s, as far as it has them.
-Writes results/benchmarks.json and, from it, docs/performance.md; a quick run only prints.
+Writes results/benchmarks.json and, from it, docs/performance.md; a quick run only prints. Every row notes what other
+work ran on the machine; before each, an idle machine is waited for, `--wait` seconds in all.
 """
 
 import argparse
@@ -24,14 +26,16 @@ from typing import Any
 
 import torch
 from benchmarks.case import Case, Point
+from benchmarks.load import Waiting
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "benchmarks.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 PACKAGES = ("numpy", "scipy", "numba", "torch", "entmax")
-NO_SUBJECTS = ("__init__", "browser", "case", "run", "scale")
+NO_SUBJECTS = ("__init__", "browser", "case", "load", "products", "run", "scale")
 # The subjects with limits, and what stands above their tables.
 LIMITS = {
+    "study": ("## The demo", "", "From the command to the page, on all cores, without installation."),
     "page": ("## The page", "", "In headless Chromium on this machine, 1280 × 900, without a graphics card; medians."),
     "long_prompt": (
         "## Long prompts",
@@ -43,14 +47,18 @@ SLOW, VERY_SLOW = 1.0, 10.0  # seconds
 
 
 def main() -> None:
-    subjects = sorted(
-        p.stem for p in HERE.glob("*.py") if p.stem not in ("__init__", "browser", "case", "run", "scale")
-    )
+    subjects = sorted(p.stem for p in HERE.glob("*.py") if p.stem not in NO_SUBJECTS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=subjects, help="one subject; the others keep what was measured before")
     parser.add_argument("--quick", action="store_true", help="few rounds, and nothing is written")
+    parser.add_argument("--wait", type=float, default=1800.0, help="seconds to wait for an idle machine, in all")
+    parser.add_argument("--page", action="store_true", help="only write the page of what was measured before")
     options = parser.parse_args()
+    if options.page:
+        write(PAGE, page(json.loads(RESULTS.read_text(encoding="utf-8"))))
+        return
     torch.set_num_threads(1)
+    waiting = Waiting(0.0 if options.quick else options.wait)
 
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": [], "growth": []}
     rows = [row for row in known["rows"] if options.only and row["subject"] != options.only]
@@ -58,18 +66,24 @@ def main() -> None:
     limits = [row for row in known.get("limits", ()) if options.only and row["subject"] != options.only]
     for subject in [options.only] if options.only else subjects:
         module = importlib.import_module(f"benchmarks.{subject}")
+        before = waiting.note()
         for limit in getattr(module, "limits", lambda quick: ())(options.quick):
-            limits.append({"subject": subject, **asdict(limit), "ok": limit.ok})
-            print("{work}: {value:.4g} {unit} ({side} {bar:.4g})".format(**limits[-1]))
+            limits.append({"subject": subject, **asdict(limit), "ok": limit.ok, **waiting.noted(before)})
+            print("{work}: {value:.4g} {unit} ({side} {bar:.4g})".format(**limits[-1]) + load_words(limits[-1]))
+            before = waiting.note()
         for case in getattr(module, "cases", lambda quick: ())(options.quick):
-            rows.append({"subject": subject, **race(case, rounds=3 if options.quick else 41)})
+            before = waiting.note()
+            measured = race(case, rounds=3 if options.quick else 41)
+            rows.append({"subject": subject, **measured, **waiting.noted(before)})
             line = (
                 "{work}: {ours_ms:.4g} ms, {peer} {peer_ms:.4g} ms, {ratio:.4g}× (CPU {cpu_ratio:.4g}×, bar {bar:g}×)"
             )
-            print(line.format(**rows[-1]), flush=True)
+            print(line.format(**rows[-1]) + load_words(rows[-1]), flush=True)
         for point in getattr(module, "growth", list)() if not options.quick else ():
-            growth.append({"subject": subject, **cost(point)})
-            print("{work}, {size}: {ms:.4g} ms, {peak_mb} MB".format(**growth[-1]))
+            before = waiting.note()
+            measured = cost(point)
+            growth.append({"subject": subject, **measured, **waiting.noted(before)})
+            print("{work}, {size}: {ms:.4g} ms, {peak_mb} MB".format(**growth[-1]) + load_words(growth[-1]))
     if options.quick:
         return
     report = {
@@ -99,9 +113,9 @@ def race(case: Case, rounds: int) -> dict[str, Any]:
     used: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for side, n, taken, cpu in zip(sides, often, times, used, strict=True):
-            begun = time.process_time()
+            begun = time.process_time() + case.cpu_elsewhere()
             taken.append(seconds_per_call(side, n))
-            cpu.append((time.process_time() - begun) / n)
+            cpu.append((time.process_time() + case.cpu_elsewhere() - begun) / n)
     ours, theirs = statistics.median(times[0]), statistics.median(times[1]) / case.share
     ratio = theirs / ours
     return {
@@ -179,14 +193,17 @@ def page(report: dict[str, Any]) -> str:
         "Written by `make bench`; do not edit. Ours and the peer's run in turn, in one process on one thread; medians.",
         f"{host['cpu']}, {host['cores']} cores, {host['system']}, Python {host['python']}; {versions}.",
         "",
-        "| work | ours, ms | peer | peer, ms | ratio | at least | |",
-        "|---|--:|---|--:|--:|--:|---|",
+        load_sentence([row for kind in ("rows", "growth", "limits") for row in report.get(kind, ())]),
+        "",
+        "| work | ours, ms | peer | peer, ms | ratio | of CPU time | at least | | other work |",
+        "|---|--:|---|--:|--:|--:|--:|---|---|",
     ]
     for row in report["rows"]:
         met = "met" if row["ok"] else "**missed**"
+        cpu = f"{figure(row['cpu_ratio'])}×" if "cpu_ratio" in row else ""
         lines.append(
             f"| {row['work']} | {figure(row['ours_ms'])} | {row['peer']} | {figure(row['peer_ms'])} "
-            f"| {figure(row['ratio'])}× | {row['bar']:g}× | {met} |"
+            f"| {figure(row['ratio'])}× | {cpu} | {row['bar']:g}× | {met} | {other_work(row)} |"
         )
     lines += [
         "",
@@ -198,21 +215,47 @@ def page(report: dict[str, Any]) -> str:
         "",
         "Memory is the rise of the process's highest resident size above what it held before, inputs not counted.",
         "",
-        "| work | size | ms | memory, MB |",
-        "|---|---|--:|--:|",
+        "| work | size | ms | memory, MB | other work |",
+        "|---|---|--:|--:|---|",
     ]
     for row in report["growth"]:
         memory = "" if row["peak_mb"] is None else f"{row['peak_mb']:g}"
-        lines.append(f"| {row['work']} | {row['size']} | {figure(row['ms'])} | {memory} |")
+        lines.append(f"| {row['work']} | {row['size']} | {figure(row['ms'])} | {memory} | {other_work(row)} |")
     for subject, heading in LIMITS.items():
         rows = [row for row in report.get("limits", ()) if row["subject"] == subject]
         if rows:
-            lines += ["", *heading, "", "| what | measured | | |", "|---|--:|--:|---|"]
+            lines += ["", *heading, "", "| what | measured | | | other work |", "|---|--:|--:|---|---|"]
         for row in rows:
             met = "met" if row["ok"] else "**missed**"
             bar = f"{row['side']} {figure(row['bar'])}"
-            lines.append(f"| {row['work']} | {figure(row['value'])} {row['unit']} | {bar} | {met} |")
+            lines.append(
+                f"| {row['work']} | {figure(row['value'])} {row['unit']} | {bar} | {met} | {other_work(row)} |"
+            )
     return "\n".join(lines) + "\n"
+
+
+def load_words(row: dict[str, Any]) -> str:
+    """What to say of other work when a row has been measured."""
+    return f"; other work: {other_work(row)}" if row["under_load"] else ""
+
+
+def other_work(row: dict[str, Any]) -> str:
+    """The cores that other work took before or after a row was measured, and the load average."""
+    if "under_load" not in row:
+        return "not noted"
+    if not row["under_load"]:
+        return "none"
+    busy = "unknown" if row["busy_cores"] is None else f"{row['busy_cores']:g} cores"
+    return f"**{busy}**, load average {row['load_average']}"
+
+
+def load_sentence(rows: list[dict[str, Any]]) -> str:
+    noted = [row for row in rows if "under_load" in row]
+    if not noted:
+        return "Other work that ran on the machine was not noted."
+    loaded = sum(row["under_load"] for row in noted)
+    missing = f"; of {len(rows) - len(noted)} it was not noted" if len(noted) < len(rows) else ""
+    return f"Other work ran on the machine while {loaded} of {len(noted)} figures were measured{missing}: last column."
 
 
 def figure(value: float) -> str:

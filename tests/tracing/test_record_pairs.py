@@ -110,3 +110,12 @@ def test_the_lexicon_is_recorded_without_infinities(pairs):
     assert_allclose(np.add.reduceat(alpha.values, alpha.offsets[:-1]), np.ones(len(alpha)))
     assert np.isfinite(seen.quantities["beta_logit"].values).all()
     assert seen.prediction is None
+
+
+def test_without_saliency_all_else_is_the_same(model, pairs):
+    plain, less = record_pairs(model, pairs), record_pairs(model, pairs, saliency=False)
+    assert set(plain.quantities) - set(less.quantities) == {"delta"}
+    for name, rows in less.quantities.items():
+        assert_allclose(rows.values, plain.quantities[name].values, rtol=1e-12)
+    assert_allclose(less.log_odds, plain.log_odds)
+    assert less.prediction.tolist() == plain.prediction.tolist()

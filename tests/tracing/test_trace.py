@@ -8,7 +8,8 @@ from heedful.config import ModelConfig
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit
 from heedful.errors import RunError
 from heedful.models.classifier import AttentionClassifier, nll
-from heedful.tracing.recorder import probe_snapshot, record
+from heedful.models.frozen import FrozenStates
+from heedful.tracing.recorder import probe_snapshot, record, saliency_by_word
 from heedful.tracing.store import Trace, write_step
 
 
@@ -114,3 +115,26 @@ def test_a_bag_of_words_probe_reads_the_labels_column(tmp_path, split):
         assert_allclose(trace.quantity("beta_logit", 0)[i], table[split.text(i), split.labels[i]], rtol=1e-6)
     with pytest.raises(RunError, match="this model has no alpha"):
         trace.quantity("alpha", 0)
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "lstm"])
+def test_saliency_from_the_gates_equals_that_from_embeddings(monkeypatch, split, encoder):
+    torch.manual_seed(0)
+    model = AttentionClassifier(ModelConfig(7, encoder, hidden=5, scorer_hidden=3), 13, 3).double()
+    plain = record(model, split)
+    monkeypatch.setattr("heedful.tracing.recorder._MIN_HIDDEN", 1)
+    monkeypatch.setattr("heedful.tracing.recorder._MIN_TEXTS", 1)
+    assert saliency_by_word(model.encoder, 1)
+    by_word = record(model, split)
+    for name, rows in plain.quantities.items():
+        assert_allclose(by_word.quantities[name].values, rows.values, rtol=1e-11, atol=1e-13)
+    assert_allclose(by_word.log_odds, plain.log_odds, rtol=1e-6)
+
+
+def test_without_saliency_all_else_is_the_same(model, split):
+    plain, less = record(model, split), record(model, split, saliency=False)
+    known = record(model, split, saliency=False, states=FrozenStates(model, split))
+    for other in (less, known):
+        assert set(plain.quantities) - set(other.quantities) == {"delta"}
+        for name, rows in other.quantities.items():
+            assert_allclose(rows.values, plain.quantities[name].values, rtol=1e-6, atol=1e-6)

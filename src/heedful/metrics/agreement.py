@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from heedful.config import RESAMPLES
 from heedful.data.ragged import Ragged, paired
 from heedful.errors import DataError
-from heedful.metrics.statistics import Estimate
+from heedful.metrics.statistics import Estimate, text_draws
 
 Rows = Ragged | ArrayLike | Sequence[ArrayLike]
 
@@ -258,18 +258,17 @@ def contextualised_estimate(
     sums = np.stack([np.bincount(text, weights=row, minlength=n) for row in averaged])
 
     def xi(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """ξ for each row of `weights`: how often each text was drawn."""
-        means = (sums @ weights.T) / (sizes @ weights.T)
+        """ξ for each column of `weights`: how often each text was drawn."""
+        means = (sums @ weights) / (sizes @ weights)
         above = means[1 : steps + 1] > means[0]
         first = np.where(above.any(axis=0), above.argmax(axis=0), steps - 1)
         read: NDArray[np.float64] = np.take_along_axis(means[steps + 1 :], first[None], axis=0)[0]
         return read
 
-    value = float(xi(np.ones((1, n)))[0])
+    value = float(xi(np.ones((n, 1)))[0])
     if n < 2:
         return Estimate(value, value, value, n)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
-    low, high = np.quantile(xi(drawn), [0.025, 0.975])
+    low, high = np.quantile(xi(text_draws(n, resamples, seed)), [0.025, 0.975])
     return Estimate(value, float(low), float(high), n)
 
 

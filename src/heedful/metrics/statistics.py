@@ -252,7 +252,7 @@ def nested_estimate(
     if n == 0:
         nothing = Estimate(math.nan, math.nan, math.nan, 0)
         return NestedEstimate(nothing, nothing, (math.nan, math.nan))
-    drawn = _weights(sample.totals.shape[2], resamples, seed)
+    drawn = text_draws(sample.totals.shape[2], resamples, seed)
     totals, sizes = sample.totals.sum(axis=1), sample.sizes.sum(axis=1)
     value = float(statistic(sample.means()[:, None])[0])
     first = float(sample.means()[0])
@@ -332,7 +332,7 @@ def _ratio(totals: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[n
 
 
 @functools.lru_cache(maxsize=2)
-def _weights(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
+def text_draws(n: int, resamples: int, seed: int) -> NDArray[np.float64]:
     """How often each text is drawn: (texts, resamples); cached, since all agreements of a study have the same texts."""
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).T.astype(np.float64)
 

@@ -67,6 +67,15 @@ class AttentionClassifier(nn.Module):
     def from_embeddings(self, embedded: Float[Tensor, "B L E"], mask: Bool[Tensor, "B L"]) -> ClassifierOutput:
         """The same from embeddings, so that gradients can be taken with respect to them."""
         hidden, self_attention = self.encoder(self.dropout(embedded), mask)
+        return self.from_hidden(hidden, mask, self_attention)
+
+    def from_hidden(
+        self,
+        hidden: Float[Tensor, "B L D"],
+        mask: Bool[Tensor, "B L"],
+        self_attention: tuple[Float[Tensor, "B H L L"], ...] = (),
+    ) -> ClassifierOutput:
+        """The same from the encoder's states."""
         if self.mode == "uniform":  # uniform weights do not depend on scores, so that none are computed
             scores = hidden.new_zeros(mask.shape)
             alpha = project("uniform", scores, mask)
@@ -83,7 +92,11 @@ class AttentionClassifier(nn.Module):
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """Mean negative log-likelihood of the labels, plus coef·∣VᵀW∣ if the model has that regularisation."""
-        loss = nll(self(batch.tokens, batch.mask).logits, batch.labels).mean()
+        return self.loss_of(self(batch.tokens, batch.mask), batch)
+
+    def loss_of(self, output: ClassifierOutput, batch: Batch) -> Float[Tensor, ""]:
+        """The loss of a forward pass over a batch."""
+        loss = nll(output.logits, batch.labels).mean()
         if self.config.orthogonality:
             assert isinstance(self.scorer, DotScorer)
             loss = loss + self.config.orthogonality * (self.output.weight @ self.scorer.context.weight.T).abs().sum()

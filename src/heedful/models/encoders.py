@@ -277,8 +277,7 @@ def read_words(
     assert isinstance(lstm, nn.LSTM)
     H = lstm.hidden_size
     W_ih, W_hh, b_ih, b_hh = lstm.all_weights[0]
-    double_g = W_ih.new_ones(4 * H)
-    double_g[2 * H : 3 * H] = 2
+    double_g = _double_g(lstm)
     table = (_learning_rows(embedding) @ W_ih.t() + (b_ih + b_hh)) * double_g
     ids = words.t()
     if mask is not None:
@@ -303,22 +302,53 @@ def _learning_rows(embedding: nn.Embedding) -> Float[Tensor, "V E"]:
     return torch.where(learns, weight, weight.detach())
 
 
+def gate_inputs(lstm: nn.Module, embedded: Float[Tensor, "*rows E"]) -> tuple[Float[Tensor, "*rows G"], Tensor]:
+    """The inputs' share W_ih e + b of the gates, and b = b_ih + b_hh alone; the part of g is doubled in both."""
+    assert isinstance(lstm, nn.LSTM)
+    W_ih, _, b_ih, b_hh = lstm.all_weights[0]
+    double_g = _double_g(lstm)
+    bias = (b_ih + b_hh) * double_g
+    return embedded @ (W_ih.t() * double_g) + bias, bias
+
+
+def read_gates(lstm: nn.Module, gates: Float[Tensor, "L B G"]) -> Float[Tensor, "L B H"]:
+    """States of an LSTM from its inputs' share of the gates (`gate_inputs`), which gradients can be taken of."""
+    assert isinstance(lstm, nn.LSTM)
+    over, start = lstm.all_weights[0][1].t() * _double_g(lstm), gates.new_zeros(gates.shape[1], lstm.hidden_size)
+    states: Tensor = _Recurrence.apply(gates.flatten(0, 1), over, None, start, start)[0]  # type: ignore[no-untyped-call]
+    return states
+
+
+def _double_g(lstm: nn.LSTM) -> Float[Tensor, " G"]:
+    """2 for g and 1 for the other gates: tanh x is computed as 2σ(2x) − 1, which is faster."""
+    H = lstm.hidden_size
+    double_g: Tensor = lstm.all_weights[0][0].new_ones(4 * H)
+    double_g[2 * H : 3 * H] = 2
+    return double_g
+
+
 class _Recurrence(torch.autograd.Function):
     """(T, W_hhᵀ, words (L, B), h, c) → states (L, B, H) and the last c; g's columns of T and W_hhᵀ are doubled.
 
-    Saved for backward: σ of all gates, g, c and tanh c. The gradient of W_hh is one product over all steps, at the end.
+    Without words, T has a row for each position of each text, (L·B, 4H). Saved for backward: σ of all gates, g, c and
+    tanh c. The gradient of W_hh is one product over all steps, at the end, and not computed where it is not needed.
     """
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, over: Tensor, ids: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        L, (B, H) = len(ids), h.shape
+    def forward(
+        ctx: Any, table: Tensor, over: Tensor, ids: Tensor | None, h: Tensor, c: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        B, H = h.shape
+        L = len(table) // B if ids is None else len(ids)
         over = over.contiguous()
-        gates = h.new_empty(L, B, 4 * H)
+        gates = h.new_empty(L, B, 4 * H) if ids is not None else table.detach().clone().view(L, B, 4 * H)
         states, cells = h.new_empty(L + 1, B, H), h.new_empty(L + 1, B, H)
         g, tanh = h.new_empty(L, B, H), h.new_empty(L, B, H)
         states[0], cells[0] = h, c
         for t in range(L):
-            torch.index_select(table, 0, ids[t], out=gates[t]).addmm_(states[t], over).sigmoid_()
+            if ids is not None:
+                torch.index_select(table, 0, ids[t], out=gates[t])
+            gates[t].addmm_(states[t], over).sigmoid_()
             i, f, s, o = gates[t].chunk(4, dim=1)
             torch.mul(s, 2, out=g[t]).sub_(1)
             torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g[t])
@@ -330,7 +360,7 @@ class _Recurrence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, Tensor, Tensor]:
         over, ids, gates, states, cells, g, tanh = ctx.saved_tensors
         d_states, d_last = grads
         L, B, H = g.shape
@@ -349,6 +379,6 @@ class _Recurrence(torch.autograd.Function):
             dc.mul_(f)
             dh = torch.addmm(d_states[t - 1], d_gates[t], back) if t else d_gates[0] @ back
         flat = d_gates.view(L * B, 4 * H)
-        d_over = states[:-1].reshape(L * B, H).t() @ flat
-        d_table = flat.new_zeros(ctx.types, 4 * H).index_add_(0, ids.flatten(), flat)
+        d_over = states[:-1].reshape(L * B, H).t() @ flat if ctx.needs_input_grad[1] else None
+        d_table = flat if ids is None else flat.new_zeros(ctx.types, 4 * H).index_add_(0, ids.flatten(), flat)
         return d_table, d_over, None, dh, dc

@@ -20,9 +20,10 @@ from heedful.models.classifier import (
     nll,
     predict,
 )
+from heedful.models.frozen import AttentionTraining, FrozenStates
 from heedful.models.guidance import HelpedModel
 from heedful.studies.run_directory import RunDirectory
-from heedful.studies.training import ModelTraining, train_proxy, train_recorded
+from heedful.studies.training import ModelTraining, records_saliency, train_proxy, train_recorded
 from heedful.tracing.recorder import probe_snapshot, record
 
 _MODES: dict[str, AttentionMode] = {"standard": "learned", "uniform": "uniform", "attention-only": "only"}
@@ -93,15 +94,24 @@ def _train_classifier(job: ModelTraining) -> dict[str, Any]:
             model.embedding.weight[torch.from_numpy(vectors.index)] = torch.from_numpy(vectors.vectors)
     model.to(job.device)
 
+    states = {name: FrozenStates(model, split) for name, split in recorded.items()} if model.mode == "only" else {}
+
     def see(step: int) -> dict[str, float]:
-        seen = {name: record(model, split) for name, split in recorded.items()}
+        seen = {
+            name: record(model, split, saliency=records_saliency(config, job.spec, name), states=states.get(name))
+            for name, split in recorded.items()
+        }
         for name, snapshot in seen.items():
             job.folder.record(step, snapshot, name)
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
-    is_helped = job.spec.kind == "standard" and config.uniform_steps > 0
-    helped = HelpedModel(model, uniform_steps=config.uniform_steps) if is_helped else None
-    return train_recorded(job, model, job.run.split("train"), config.train, see, helped)
+    train = job.run.split("train")
+    trained: HelpedModel | AttentionTraining | None = None
+    if job.spec.kind == "standard" and config.uniform_steps > 0:
+        trained = HelpedModel(model, uniform_steps=config.uniform_steps)
+    elif model.mode == "only":
+        trained = AttentionTraining(model, train)
+    return train_recorded(job, model, train, config.train, see, trained)
 
 
 def _train_proxy(job: ModelTraining) -> dict[str, Any]:

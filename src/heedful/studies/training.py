@@ -22,20 +22,29 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from heedful.config import TrainConfig
+from heedful.config import StudyConfig, TrainConfig
 from heedful.data.batching import training_batches
 from heedful.data.subwords import EncodedPairs
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
 from heedful.execution.pool import Job, OnEvent, run_jobs
 from heedful.models.classifier import AttentionClassifier, BagOfWordsProxy
+from heedful.models.frozen import AttentionTraining
 from heedful.models.guidance import HelpedModel
 from heedful.models.training import TrainingState, choose_device, train
 from heedful.models.translator import PairModel
 from heedful.storage.atomic_files import write_atomically
 from heedful.storage.locks import within_lock
 from heedful.storage.step_cache import Damage, Notify, StepRecord
-from heedful.studies.run_directory import STATE, TENSORS, ModelDirectory, ModelSpec, RunDirectory
+from heedful.studies.run_directory import (
+    STATE,
+    TENSORS,
+    ModelDirectory,
+    ModelSpec,
+    Recorded,
+    RunDirectory,
+    model_of,
+)
 
 Model = AttentionClassifier | PairModel | BagOfWordsProxy
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
@@ -106,21 +115,34 @@ class ModelTraining:
         self.report({"model": self.spec.name, "notice": notice})
 
 
+def records_saliency(config: StudyConfig, spec: ModelSpec, split: Recorded) -> bool:
+    """Whether Δ of a model is recorded: where tables or pages read it, since it takes most of the time of recording.
+
+    Tables read that of the standard models; the page also shows that of the first seed's twins on validation texts.
+
+    >>> config = StudyConfig("sst", seeds=(0, 1))
+    >>> [records_saliency(config, ModelSpec("uniform", seed), "validation") for seed in (0, 1)]
+    [True, False]
+    """
+    shown = model_of(config, ModelSpec(spec.kind, config.seeds[0]))
+    return spec.kind == "standard" or (split == "validation" and spec == shown)
+
+
 def train_recorded(
     job: ModelTraining,
     model: Model,
     examples: EncodedSplit | EncodedPairs,
     config: TrainConfig,
     see: Callable[[int], dict[str, float]],
-    helped: HelpedModel | None = None,
+    wrapped: HelpedModel | AttentionTraining | None = None,
 ) -> dict[str, Any]:
     """Train to the end; `see` measures and records at every evaluation; the last weights are kept.
 
-    helped: the model with help for its attention in the first steps.
+    wrapped: the model with help for its attention in the first steps, or on states that are computed once.
 
     Returns the step of lowest validation loss, the first of equals, and the number of parameters outside the embedding.
     """
-    metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best(), helped)
+    metrics = _run(job, model, examples, config, see, lambda metrics: False, _Best(), wrapped)
     path = job.folder.checkpoint_folder(config.steps) / "model.safetensors"
     job.folder.note(path, _save_tensors(path, _on_cpu(model.state_dict())))
     best = min(metrics, key=lambda line: (line["loss"], line["step"]))
@@ -173,7 +195,7 @@ def _run(
     see: Callable[[int], dict[str, float]],
     enough: Callable[[list[dict[str, Any]]], bool],
     best: _Best,
-    helped: HelpedModel | None = None,
+    wrapped: HelpedModel | AttentionTraining | None = None,
 ) -> list[dict[str, Any]]:
     """Train, from the last checkpoint on where there is one."""
 
@@ -199,8 +221,8 @@ def _run(
     last = time.monotonic()
 
     def at_step(step: int, train_loss: float) -> bool:
-        if helped:
-            helped.at(step)
+        if wrapped:
+            wrapped.at(step)
         line = {"step": step, **see(step), "train_loss": None if math.isnan(train_loss) else train_loss}
         metrics.append(line)
         job.folder.save_metrics(metrics)
@@ -214,14 +236,14 @@ def _run(
             job.report({"model": job.spec.name, "step": step, "steps": config.steps, "batch_loss": loss})
 
     def before_step(step: int, standing: Callable[[], TrainingState]) -> None:
-        if helped:
-            helped.at(step)
+        if wrapped:
+            wrapped.at(step)
         if checkpoints.is_due():
             checkpoints.save(Checkpoint(standing(), metrics, dict(model.state_dict()), best.facts, best.weights))
 
     since = saved.standing if saved else None
     first = since.step if since else 0
-    train(helped or model, batches(first), config, at_step, every_step, since=since, before_step=before_step)
+    train(wrapped or model, batches(first), config, at_step, every_step, since=since, before_step=before_step)
     return metrics
 
 

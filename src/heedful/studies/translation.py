@@ -18,7 +18,7 @@ from heedful.models.lexicon import Lexicon, ibm_model_1
 from heedful.models.transformer import build_translator
 from heedful.models.translator import PairModel, translate
 from heedful.studies.run_directory import RunDirectory, sample_indices
-from heedful.studies.training import ModelTraining, train_proxy, train_recorded
+from heedful.studies.training import ModelTraining, records_saliency, train_proxy, train_recorded
 from heedful.tracing.recorder import record_lexicon, record_pairs, record_proxy
 
 EM_ITERATIONS = 5
@@ -92,7 +92,7 @@ def _train_translator(job: ModelTraining) -> dict[str, Any]:
     def see(step: int) -> dict[str, float]:
         measured = {}
         for name, pairs in recorded.items():
-            seen = record_pairs(model, pairs)
+            seen = record_pairs(model, pairs, saliency=records_saliency(config, job.spec, name))
             job.folder.record(step, seen, name)
             translations = [tokeniser.decode(ids) for ids in translate(model, pairs)]
             references = [tokeniser.decode(target) for target in pairs.target]
