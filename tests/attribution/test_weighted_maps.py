@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from heedful.attribution.attention_maps import layer_name
 from heedful.attribution.huggingface import open_model
+from heedful.attribution.importance import d_y_h
 from heedful.attribution.interface import Subject
 from heedful.attribution.value_vectors import value_vectors
 from heedful.attribution.weighted_maps import gradient_map, norm_map, value_zeroing_map
@@ -84,3 +85,22 @@ def test_gradients_of_all_layers_are_the_sum_and_norms_the_mean():
             for whole, first, second in zip(function(subject, passages, "mean"), *layers, strict=True):
                 assert_allclose(whole, share * (first + second), rtol=1e-4, atol=1e-7)
         assert value_zeroing_map(subject, passages, "mean") is None
+
+
+@pytest.mark.parametrize("make", [tiny.bert, tiny.gpt2, tiny.modernbert], ids=lambda make: make.__name__)
+def test_kept_states_change_nothing(make):
+    """States are kept from batches of one text and read in padded ones; in double precision, rounding is small."""
+    made = make()
+    with open_model(made.model.double(), made.tokenizer) as (network, reader):
+        plain, keeping = Subject(network, reader), Subject(network, reader)
+        passages, last = read(plain, reader), network.layers - 1
+        keeping.keep(last)
+        keeping.map(passages, lambda batch: keeping.states_at(batch, last), at_once=lambda length: 1)
+        assert len(keeping.kept[last]) == len({passage.pieces for passage in passages})
+        for own, kept in zip(
+            (*(make_map(plain, passages, layer_name(last)) for make_map in MAPS), d_y_h(plain, passages, last)),
+            (*(make_map(keeping, passages, layer_name(last)) for make_map in MAPS), d_y_h(keeping, passages, last)),
+            strict=True,
+        ):
+            for row, same in zip(own, kept, strict=True):
+                assert_allclose(same, row, rtol=1e-9, atol=1e-12)
