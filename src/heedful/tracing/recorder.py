@@ -184,7 +184,7 @@ def record_pairs(model: PairModel, pairs: EncodedPairs, *, saliency: bool = True
     names = [name for name in QUANTITIES if saliency or name != "delta"]
     rows: dict[str, list[FloatArray]] = {name: [np.empty(0)] * n for name in names}
     prediction, odds = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.float32)
-    with evaluation_mode([model]), torch.set_grad_enabled(saliency):
+    with evaluation_mode([model]), torch.enable_grad():  # without Δ too: torch rounds LSTMs without gradients otherwise
         for batch in evaluation_batches(pairs, max_tokens=max_tokens, device=device):
             embedded = model.embedding(batch.source).detach().requires_grad_()
             output = model.from_embeddings(embedded, batch)
