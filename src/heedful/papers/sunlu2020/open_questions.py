@@ -1,0 +1,251 @@
+"""Differences from the accuracies of sunlu2020's Table 2, and candidates that may explain them, each trained.
+
+A published number is that of one run. It fits a candidate if it lies within the candidate's 95 % prediction interval
+for one more run: m ± t·s·√(1 + 1/n), of n runs with mean m and standard deviation s.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+
+from heedful.execution.pool import OnEvent
+from heedful.papers.experiment import Answer, Unit
+from heedful.papers.findings import Cell, Finding, ResultTable, Row, Value, seed_value
+from heedful.papers.published import published_lines
+from heedful.papers.sunlu2020.data import TOPICS, Sample, read_texts
+from heedful.papers.sunlu2020.models import Kind, Recipe, TrainingJob, accuracy, build_model, train_epochs
+from heedful.storage.serialization import content, from_mapping
+
+PATIENCE = 6  # of `quick`; longer trainings are also read as if they had ended by it
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Models that differ from ours in what may explain a difference; one run each.
+
+    question: the cell of Table 2 that differs, as corpus, model and λ.
+    """
+
+    question: tuple[str, Kind, float]
+    name: str
+    jobs: tuple[TrainingJob, ...]
+
+
+@dataclass(frozen=True)
+class DifferenceBudget:
+    """Sizes of the experiment. seeds: of each candidate; divisions: ways to divide a corpus, one seed each."""
+
+    three: str
+    three_bare: str
+    sport: str
+    sentiment: str
+    seeds: int
+    divisions: int
+    cut: Sample
+    whole: Sample
+    recipe: Recipe
+
+
+DIFFERENCE_BUDGETS = {
+    "smoke": DifferenceBudget(
+        TOPICS,
+        TOPICS,
+        "polarity",
+        "polarity",
+        2,
+        2,
+        Sample(100, 20, 20, 8),
+        Sample(100, 20, 20, 20),
+        Recipe(epochs=2, batch_size=20, width=8),
+    ),
+    "quick": DifferenceBudget(
+        "20news-three",
+        "20news-three-sklearn",
+        "20news-sport",
+        "sst",
+        3,
+        4,
+        Sample(max_length=160),
+        Sample(),
+        Recipe(),
+    ),
+    "paper": DifferenceBudget(
+        "20news-three",
+        "20news-three-sklearn",
+        "20news-sport",
+        "sst",
+        5,
+        20,
+        Sample(),
+        Sample(max_length=10_000),
+        Recipe(),
+    ),
+}
+
+
+def candidates(budget: str) -> list[Candidate]:
+    """What is tried within a budget; the first of each question is what Table 2 has at `quick`, ended by patience."""
+    sizes = DIFFERENCE_BUDGETS[budget]
+    every = range(sizes.seeds)
+    topics = ("20News II", "DP", 100.0)
+
+    def three(data: str, sample: Sample, seed: int) -> TrainingJob:
+        return TrainingJob(data, "DP", topics[2], seed, sample=sample, recipe=sizes.recipe)
+
+    apart = [replace(sizes.cut, division=division) for division in range(1, sizes.divisions + 1)]
+    cut, whole = (f"{sample.max_length} words" for sample in (sizes.cut, sizes.whole))
+    found = [
+        Candidate(topics, cut, tuple(three(sizes.three, sizes.cut, seed) for seed in every)),
+        Candidate(topics, whole, tuple(three(sizes.three, sizes.whole, seed) for seed in every)),
+        Candidate(topics, f"{cut}, divided otherwise", tuple(three(sizes.three, sample, 0) for sample in apart)),
+        Candidate(
+            topics,
+            f"{cut}, stripped as by sklearn, divided otherwise",
+            tuple(three(sizes.three_bare, sample, 0) for sample in apart),
+        ),
+    ]
+    stopped = replace(sizes.recipe, patience=PATIENCE)
+    tried: list[tuple[tuple[str, Kind, float], str, dict[str, Recipe]]] = [
+        (("20News I", "DP-A", 0.001), sizes.sport, _penalties(sizes.recipe) | _without(sizes.recipe)),
+        (("20News I", "DP-L", 0.001), sizes.sport, _penalties(stopped) | _released_lstm(stopped)),
+        (("SST", "AD", 10.0), sizes.sentiment, _penalties(stopped)),
+    ]
+    for question, data, recipes in tried:
+        sample = sizes.whole if data == "sst" else sizes.cut
+        for name, recipe in recipes.items():
+            jobs = [TrainingJob(data, *question[1:], seed, sample=sample, recipe=recipe) for seed in every]
+            found.append(Candidate(question, name, tuple(jobs)))
+    return found
+
+
+def _penalties(recipe: Recipe) -> dict[str, Recipe]:
+    """Where the L2 penalty may be."""
+    return {
+        "L2 on all parameters": recipe,
+        "L2 on the layer alone": replace(recipe, penalised="layer"),
+    }
+
+
+def _without(recipe: Recipe) -> dict[str, Recipe]:
+    return {"no L2": replace(recipe, decay=0.0)}
+
+
+def _released_lstm(recipe: Recipe) -> dict[str, Recipe]:
+    """The LSTM of the released code."""
+    released = replace(recipe, penalised="layer", bidirectional=True, orthogonal=True)
+    return {"L2 on the layer alone, both directions, orthogonal start": released}
+
+
+def difference_units(budget: str) -> dict[Candidate, list[Unit]]:
+    """The trainings of every candidate."""
+    return {candidate: [_unit(job) for job in candidate.jobs] for candidate in candidates(budget)}
+
+
+def _unit(job: TrainingJob) -> Unit:
+    sample, recipe = job.sample, job.recipe
+    name = f"accuracy-{job.unit.name}-words{sample.max_length}-division{sample.division}-l2-{recipe.penalised}"
+    name += f"-{recipe.decay:g}" + ("-both" if recipe.bidirectional else "")
+    return Unit(name, f"{__name__}:follow_accuracy", content(job))
+
+
+def follow_accuracy(*, device: torch.device, report: OnEvent, **settings: Any) -> dict[str, Any]:
+    """A unit: train one model; `dev` and `test` accuracy after every epoch, `texts` tested, `norm` of word vectors.
+
+    norm: the median of ∥e∥ over the vocabulary at the end.
+    """
+    job = from_mapping(TrainingJob, settings)
+    texts = read_texts(job.data, job.sample)
+    model = build_model(job, texts).to(device)
+    dev: list[float] = []
+    test: list[float] = []
+
+    def at_epoch(epoch: int, loss: float) -> bool:
+        dev.append(accuracy(model, texts.validation))
+        test.append(accuracy(model, texts.test))
+        report({"step": epoch, "steps": job.recipe.epochs, "accuracy": dev[-1]})
+        return job.recipe.patience is not None and epoch - 1 - int(np.argmax(dev)) >= job.recipe.patience
+
+    train_epochs(model, texts, job, at_epoch)
+    norm = float(model.embedding.weight.detach().norm(dim=1).median())
+    return {"dev": dev, "test": test, "texts": len(texts.test), "norm": norm}
+
+
+def find_differences(budget: str, answers: Mapping[Candidate, Sequence[Answer]]) -> Finding:
+    """Every candidate beside the published number, and whether it fits."""
+    printed = {
+        (line["dataset"], line["model"], float(line["lambda"])): float(line["value"])
+        for line in published_lines("sunlu2020", "2")
+    }
+    rows, values, notes = [], [], []
+    for question in dict.fromkeys(candidate.question for candidate in answers):
+        row, kind, scale = question
+        published = None if budget == "smoke" else printed[question]
+        fits = []
+        for candidate, runs in answers.items():
+            if candidate.question != question:
+                continue
+            name = f"{row}, {kind}, λ = {scale:g}: {candidate.name}"
+            measured = {reading: _measured(name, reading, runs) for reading in READINGS}
+            interval = prediction_interval([READINGS["dev's best epoch"](run) for run in runs])
+            cells = [
+                Cell(value.estimate, published if at == 0 else None, "%", seeds=value.seeds, texts=value.texts)
+                for at, value in enumerate(measured.values())
+            ]
+            low, high = (f"{100 * end:.0f}" for end in interval)
+            norm = seed_value("", [run["norm"] for run in runs])
+            rows.append(
+                Row(
+                    candidate.name,
+                    (*cells, Cell(text=f"{low} to {high}"), Cell(norm.estimate)),
+                    name[: -len(candidate.name) - 2],
+                )
+            )
+            values += [measured["dev's best epoch"], measured["ended by patience"]]
+            if published is not None and interval[0] <= published / 100 <= interval[1]:
+                fits.append(candidate.name)
+        told = f"fits: {'; '.join(fits)}" if fits else "fits none of these, so that the difference is unexplained"
+        if published is not None:
+            notes.append(f"{row}, {kind}, λ = {scale:g}: the published {published:g} {told}.")
+    columns = (*READINGS, "one more run", "median ∥e∥")
+    caption = (
+        "Accuracy on test texts at an epoch chosen by dev accuracy, by it and patience, or by test accuracy itself; "
+        "intervals are over runs. “One more run” is a 95 % prediction interval, which the published run has to lie in."
+    )
+    table = ResultTable("Candidates that may explain a difference", columns, tuple(rows), caption)
+    return Finding((table,), values=tuple(values), notes=tuple(notes))
+
+
+def _stopped(run: Answer) -> float:
+    """Test accuracy at the best dev epoch, had training ended once that lay `PATIENCE` epochs behind."""
+    dev = run["dev"]
+    ends = (epoch for epoch in range(len(dev)) if epoch - int(np.argmax(dev[: epoch + 1])) >= PATIENCE)
+    end = next(ends, len(dev) - 1)
+    return float(run["test"][int(np.argmax(dev[: end + 1]))])
+
+
+READINGS = {
+    "dev's best epoch": lambda run: float(run["test"][int(np.argmax(run["dev"]))]),
+    "ended by patience": _stopped,
+    "dev in place of test": lambda run: float(max(run["dev"])),
+    "test's best epoch": lambda run: float(max(run["test"])),
+}
+
+
+def _measured(name: str, reading: str, runs: Sequence[Answer]) -> Value:
+    return seed_value(f"{name}, {reading}", [READINGS[reading](run) for run in runs], runs[0]["texts"], (0.0, 1.0))
+
+
+def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Student's interval for one more value of the kind, within [0, 1].
+
+    >>> [round(end, 3) for end in prediction_interval([0.8, 0.82, 0.84])]
+    [0.721, 0.919]
+    """
+    n, mean = len(values), float(np.mean(values))
+    reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / n)
+    return max(0.0, mean - reach), min(1.0, mean + reach)
