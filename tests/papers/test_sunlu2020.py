@@ -40,7 +40,13 @@ from heedful.papers.sunlu2020.models import (
     token_scores,
     train_and_score,
 )
-from heedful.papers.sunlu2020.open_questions import candidates, find_differences, follow_accuracy
+from heedful.papers.sunlu2020.open_questions import (
+    candidates,
+    find_differences,
+    follow_accuracy,
+    is_possible,
+    split_table,
+)
 from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
@@ -181,6 +187,18 @@ def test_a_difference_is_explained_where_the_published_run_may_be_one_more():
     assert notes[0] == f"20News II, DP, λ = 100: the published 94.9 fits: {candidate.name}."
     assert all("unexplained" in note for note in notes[1:])
     assert find_differences("smoke", answers).notes == ()
+
+
+def test_some_printed_accuracies_are_of_the_dev_texts():
+    table = split_table()
+    found = {(row.group, row.name): [cell.text for cell in row.cells[:2]] for row in table.rows}
+    assert {data for data, _ in found} == {"20News I", "20News II"}
+    assert found["20News II", "DP"] == ["7 of 7", "1 of 7"]
+    assert found["20News II", "AD"] == ["1 of 7", "7 of 7"]
+    for texts in (240, 274):
+        shares = [round(100 * k / texts, 1) for k in range(texts + 1)]
+        assert all(is_possible(share, texts) for share in shares)
+        assert sum(is_possible(at / 10, texts) for at in range(1001)) == len(set(shares))
 
 
 def test_training_is_the_same_again_and_another_with_another_seed():
