@@ -298,7 +298,7 @@ class LongerBudget:
 
 LONGER_BUDGETS = {
     "smoke": LongerBudget(("rotten-tomatoes",), 2, (1, 2), (0.1,)),
-    "quick": LongerBudget(("20news-sport",), 3, (1, 4), (0.1,)),
+    "quick": LongerBudget(("20news-sport", "imdb"), 3, (1, 4), (0.1,)),
     "paper": LongerBudget(("20news-sport", "imdb"), 5, (1, 2), (0.01, 0.1)),
 }
 

@@ -5,7 +5,7 @@ for one more run: m ± t·s·√(1 + 1/n), of n runs with mean m and standard de
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from heedful.papers.sunlu2020.data import TOPICS, Sample, read_texts
 from heedful.papers.sunlu2020.models import Kind, Recipe, TrainingJob, accuracy, build_model, train_epochs
 from heedful.storage.serialization import content, from_mapping
 
+Question = tuple[str, Kind, float]  # a cell of Table 2: corpus, model and λ
 PATIENCE = 6  # of `quick`; longer trainings are also read as if they had ended by it
 
 
@@ -28,10 +29,10 @@ PATIENCE = 6  # of `quick`; longer trainings are also read as if they had ended 
 class Candidate:
     """Models that differ from ours in what may explain a difference; one run each.
 
-    question: the cell of Table 2 that differs, as corpus, model and λ.
+    question: the cell of Table 2 that differs.
     """
 
-    question: tuple[str, Kind, float]
+    question: Question
     name: str
     jobs: tuple[TrainingJob, ...]
 
@@ -92,7 +93,7 @@ def candidates(budget: str) -> list[Candidate]:
     """What is tried within a budget; the first of each question is what Table 2 has at `quick`, ended by patience."""
     sizes = DIFFERENCE_BUDGETS[budget]
     every = range(sizes.seeds)
-    topics = ("20News II", "DP", 100.0)
+    topics: Question = ("20News II", "DP", 100.0)
 
     def three(data: str, sample: Sample, seed: int) -> TrainingJob:
         return TrainingJob(data, "DP", topics[2], seed, sample=sample, recipe=sizes.recipe)
@@ -110,7 +111,7 @@ def candidates(budget: str) -> list[Candidate]:
         ),
     ]
     stopped = replace(sizes.recipe, patience=PATIENCE)
-    tried: list[tuple[tuple[str, Kind, float], str, dict[str, Recipe]]] = [
+    tried: list[tuple[Question, str, dict[str, Recipe]]] = [
         (("20News I", "DP-A", 0.001), sizes.sport, _penalties(sizes.recipe) | _without(sizes.recipe)),
         (("20News I", "DP-L", 0.001), sizes.sport, _penalties(stopped)),
         (("SST", "AD", 10.0), sizes.sentiment, _penalties(stopped)),
@@ -271,7 +272,7 @@ def _stopped(run: Answer) -> float:
     return float(run["test"][int(np.argmax(dev[: end + 1]))])
 
 
-READINGS = {
+READINGS: dict[str, Callable[[Answer], float]] = {
     "dev's best epoch": lambda run: float(run["test"][int(np.argmax(run["dev"]))]),
     "ended by patience": _stopped,
     "dev in place of test": lambda run: float(max(run["dev"])),
