@@ -164,15 +164,6 @@ def test_the_penalty_by_adagrad_on_all_parameters_takes_rare_words_to_zero():
     assert norms["all"] < 0.5 * norms["layer"]
 
 
-def test_the_released_lstm_has_two_directions_and_an_orthogonal_start():
-    texts = read_texts("polarity", SMALL)
-    recipe = replace(QUICKLY, bidirectional=True, orthogonal=True)
-    model = build_model(TrainingJob("polarity", "DP-L", 10.0, 3, recipe=recipe), texts)
-    assert model.encoder.width == 14
-    (matrix,) = (weight for name, weight in model.encoder.named_parameters() if name == "forwards.0.weight_hh_l0")
-    torch.testing.assert_close(matrix.T @ matrix, torch.eye(7))
-
-
 def test_later_options_leave_units_as_they_were():
     job = TrainingJob("polarity", "DP-L", 10.0, 3)
     assert set(content(job)["recipe"]) == {"epochs", "patience", "batch_size", "learning_rate", "decay", "width"}
@@ -184,7 +175,10 @@ def test_a_difference_is_explained_where_the_published_run_may_be_one_more():
     runs = [{"dev": [0.1, 0.2], "test": [0.5, accuracy], "texts": 9, "norm": 1.0} for accuracy in (0.93, 0.95, 0.96)]
     answers = {each: [{**run, "test": [0.5, 0.6]} for run in runs] for each in chosen} | {candidate: runs}
     notes = find_differences("quick", answers).notes
-    assert notes[0] == f"20News II, DP, λ = 100: the published 94.9 fits: {candidate.name}."
+    assert notes[0] == (
+        f"20News II, DP, λ = 100: published 94.9, ours 94.7; nearest is “{candidate.name}” with 94.7. "
+        f"One more run may be the published one: {candidate.name}."
+    )
     assert all("unexplained" in note for note in notes[1:])
     assert find_differences("smoke", answers).notes == ()
 

@@ -335,12 +335,13 @@ def find_longer(budget: str, seen: AttackAnswers) -> Finding:
         cells = []
         for attack in attacks:
             for what in MEASURES:
-                published = printed.get((attack.base.corpus.name, how, what), (None,))[0]
-                cells.append(_cell(seen[attack], what, published, 3 if what == "accuracy change" else 2))
+                cells.append(_cell(seen[attack], what, digits=3 if what == "accuracy change" else 2))
             values.append(
                 _value(f"accuracy change, {label}, {attack.base.corpus.data}", seen[attack], "accuracy change")
             )
         rows.append(Row(label, tuple(cells)))
+    goals = [printed.get((c.name, how, what), (None,))[0] for c in corpora for what in MEASURES]
+    rows.append(Row("published", tuple(Cell(text="" if goal is None else f"{goal:.2f}") for goal in goals)))
     heads = tuple(f"{corpus.name}: {what}" for corpus in corpora for what in MEASURES)
     caption = "Adversaries at the epoch of their best validation loss; the first line is Table 5's."
     table = ResultTable("Unfrozen adversaries to BiLSTMs, trained longer or for less", heads, tuple(rows), caption)

@@ -116,7 +116,8 @@ def find_readings(budget: str, seen: Mapping[Key, Sequence[Answer]]) -> Finding:
         goals = [printed.get((model.corpus.name, model.name, f"tau(alpha,{what}(I))")) for what in ("g_y", "D_y")]
         spread, reached = over_seeds(seeds, per_text("entropy alpha")), seed_value("", [a["accuracy"] for a in seeds])
         for name, measures in _readings(len(seeds[0]["layers"])).items():
-            cells = [cell(seeds, measure, goal) for measure, goal in zip(measures, goals, strict=True)]
+            cells = [cell(seeds, measure) for measure in measures]
+            cells.append(Cell(text=" and ".join(f"{goal[0]:.2f}" for goal in goals if goal)))
             pooled = name == "pooling α, D re-projected"
             about = (Cell(spread, digits=2), Cell(reached.estimate, unit="%")) if pooled else (Cell(text=""),) * 2
             rows.append(Row(name, (*cells, *about), group))
@@ -128,7 +129,7 @@ def find_readings(budget: str, seen: Mapping[Key, Sequence[Answer]]) -> Finding:
             if all(goals):
                 gaps = [abs(e.value - goal[0]) for e, goal in zip(found, goals, strict=True) if goal]
                 away.setdefault((name, rate), []).append(max(gaps))
-    columns = ("τ(α, g_ŷ(I))", "τ(α, D_ŷ(I))", "H̃(α)", "accuracy")
+    columns = ("τ(α, g_ŷ(I))", "τ(α, D_ŷ(I))", "published", "H̃(α)", "accuracy")
     table = ResultTable("Readings of α and of leaving a hidden state out", columns, tuple(rows))
     return Finding((table,), values=tuple(values), notes=(_nearest(away),))
 
@@ -248,12 +249,12 @@ def find_below(budget: str, seen: Mapping[str, Sequence[Answer]]) -> Finding:
             values.append(value)
             goal = goals[0 if name == "g_y_h" else 1]
             label = "τ(α, g_ŷ(I))" if name == "g_y_h" else f"τ(α, D_ŷ(I)): {name}"
-            found = Cell(value.estimate, goal[0] if goal else None, digits=2, seeds=value.seeds, texts=value.texts)
-            rows.append(Row(label, (found,), projection))
+            found = Cell(value.estimate, digits=2, seeds=value.seeds, texts=value.texts)
+            rows.append(Row(label, (found, Cell(text=f"{goal[0]:.2f}" if goal else "")), projection))
             if goal and name != "g_y_h":
                 away.setdefault(name, []).append(abs(value.estimate.value - goal[0]))
     caption = "What position i is hidden from, or where it is set to 0; the first of D_ŷ(I) is Table 6's."
-    table = ResultTable("Leaving a hidden state out at different depths", ("τ-b",), tuple(rows), caption)
+    table = ResultTable("Leaving a hidden state out at different depths", ("τ-b", "published"), tuple(rows), caption)
     notes: tuple[str, ...] = ()
     if away:
         name, gaps = min(away.items(), key=lambda item: max(item[1]))

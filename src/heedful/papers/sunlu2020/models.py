@@ -44,8 +44,7 @@ class Recipe:
 
     patience: training ends once the best epoch lies so many behind; None: never. decay: the L2 penalty of DP-L, DP-A
     and AD, whose size the paper does not say. penalised: the parameters that it is on; `layer`, those of the affine
-    layer, the LSTM or the additive layer alone, as a footnote of the supplement has it. bidirectional: of DP-L's LSTM;
-    orthogonal: whether its matrices start so, both as in the released code.
+    layer, the LSTM or the additive layer alone, as a footnote of the supplement has it.
     """
 
     epochs: int = 40
@@ -55,8 +54,6 @@ class Recipe:
     decay: float = 1e-5
     width: int = 100
     penalised: Literal["all", "layer"] = field(default="all", metadata=LATER)
-    bidirectional: bool = field(default=False, metadata=LATER)
-    orthogonal: bool = field(default=False, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -118,10 +115,9 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     """A model as training begins: E ~ U(±0.1), V ~ N(0, 1) unless `spread` says otherwise, W without a bias."""
     torch.manual_seed(job.seed)
     width = job.recipe.width
-    encoder = _ENCODERS.get(job.kind, "embedding")
     config = ModelConfig(
         embedding=width,
-        encoder="bilstm" if encoder == "lstm" and job.recipe.bidirectional else encoder,
+        encoder=_ENCODERS.get(job.kind, "embedding"),
         hidden=width,
         scorer="additive" if job.kind == "AD" else "dot",
         scorer_hidden=width,
@@ -136,10 +132,6 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     assert isinstance(model.scorer, AdditiveScorer | DotScorer)
     V = model.scorer.out if isinstance(model.scorer, AdditiveScorer) else model.scorer.context
     nn.init.normal_(V.weight, std=job.spread)
-    if job.recipe.orthogonal:
-        for weight in model.encoder.parameters():
-            if weight.dim() == 2:
-                nn.init.orthogonal_(weight)
     return model
 
 
