@@ -1,7 +1,8 @@
 """Differences from the accuracies of sunlu2020's Table 2, and candidates that may explain them, each trained.
 
-A published number is that of one run. It fits a candidate if it lies within the candidate's 95 % prediction interval
-for one more run: m ± t·s·√(1 + 1/n), of n runs with mean m and standard deviation s.
+A published number is that of one run. It excludes a candidate if it lies outside the candidate's 95 % prediction
+interval for one more run, m ± t·s·√(1 + 1/n), of n runs with mean m and standard deviation s. Of three runs that
+interval is wide, so that lying inside it proves nothing.
 """
 
 import math
@@ -186,7 +187,7 @@ def find_differences(budget: str, answers: Mapping[Candidate, Sequence[Answer]])
         row, kind, scale = question
         published = None if budget == "smoke" else printed[question]
         printed_cell = Cell(text="" if published is None else f"{published:g}")
-        fits: list[str] = []
+        excluded: list[str] = []
         means: dict[str, float] = {}
         for candidate, runs in answers.items():
             if candidate.question != question:
@@ -209,31 +210,31 @@ def find_differences(budget: str, answers: Mapping[Candidate, Sequence[Answer]])
             values += [measured["dev's best epoch"], measured["ended by patience"]]
             means.setdefault("ours", 100 * measured["ended by patience"].estimate.value)
             means[candidate.name] = 100 * measured["dev's best epoch"].estimate.value
-            if published is not None and interval[0] <= published / 100 <= interval[1]:
-                fits.append(candidate.name)
+            if published is not None and not interval[0] <= published / 100 <= interval[1]:
+                excluded.append(candidate.name)
         if published is not None:
-            notes.append(f"{row}, {kind}, λ = {scale:g}: {_verdict(published, means.pop('ours'), means, fits)}")
+            notes.append(f"{row}, {kind}, λ = {scale:g}: {_verdict(published, means.pop('ours'), means, excluded)}")
     columns = (*READINGS, "one more run", "published", "median ∥e∥")
     caption = (
         "Accuracy on test texts at an epoch chosen by dev accuracy, by it and patience, or by test accuracy itself; "
-        "intervals are over runs. “One more run” is a 95 % prediction interval, which the published run has to lie in; "
-        "with three runs it is wide."
+        "intervals are over runs. “One more run” is a 95 % prediction interval: a published run outside of it excludes "
+        "the candidate; inside proves nothing, since of few runs it is wide."
     )
     table = ResultTable("Candidates that may explain a difference", columns, tuple(rows), caption)
     return Finding((table, split_table()), values=tuple(values), notes=tuple(notes))
 
 
-def _verdict(published: float, ours: float, means: Mapping[str, float], fits: Sequence[str]) -> str:
-    """Which candidate lies nearest to the published accuracy, and which may have it as one more run.
+def _verdict(published: float, ours: float, means: Mapping[str, float], excluded: Sequence[str]) -> str:
+    """Which candidate lies nearest to the published accuracy, and which cannot have it as one more run.
 
-    >>> _verdict(90.0, 80.0, {"a": 82.0, "b": 89.5}, ["b"])
-    'published 90, ours 80.0; nearest is “b” with 89.5. One more run may be the published one: b.'
+    >>> _verdict(90.0, 80.0, {"a": 82.0, "b": 89.5}, ["a"])
+    'published 90, ours 80.0; nearest is “b” with 89.5. Excluded: “a”.'
     """
     nearest = min(means, key=lambda name: abs(means[name] - published))
     begin = f"published {published:g}, ours {ours:.1f}; nearest is “{nearest}” with {means[nearest]:.1f}."
-    if not fits:
-        return f"{begin} One more run of none of these may be the published one: the difference is unexplained."
-    return f"{begin} One more run may be the published one: {'; '.join(fits)}."
+    if len(excluded) == len(means):
+        return f"{begin} All of them are excluded: the difference is unexplained."
+    return f"{begin} Excluded: {', '.join(f'“{name}”' for name in excluded) or 'none'}."
 
 
 def split_table() -> ResultTable:
