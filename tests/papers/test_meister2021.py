@@ -284,6 +284,26 @@ def test_hidden_states_can_be_left_out_in_other_ways():
         assert unseen[0][i] == pytest.approx(abs(y - float(model.from_attention(weights, fewer).sigmoid())), abs=1e-6)
 
 
+def test_a_position_that_nothing_sees_is_a_word_deleted():
+    torch.manual_seed(3)
+    config = ModelConfig(5, "transformer", 6, layers=2, scorer="dot", positions=False)
+    model = AttentionClassifier(config, 11, 2).eval()
+    text, alone = [4, 7, 10, 5, 9], [6]
+    found = open_questions.left_out_below(model, EncodedSplit.of([text, alone], [0, 1]))
+    assert tuple(found) == (open_questions.BEFORE_SCORER, *open_questions.BELOW)
+
+    def y(ids: list[int]) -> float:
+        tokens = torch.tensor([ids])
+        return float(model(tokens, torch.ones_like(tokens, dtype=torch.bool)).logits.sigmoid())
+
+    with torch.no_grad():
+        for i in range(len(text)):
+            deleted = abs(y(text) - y(text[:i] + text[i + 1 :]))
+            assert found["every layer and the pooling"][0][i] == pytest.approx(deleted, abs=1e-6)
+    assert all(len(row[1]) == 1 and row[1][0] == 0 for row in found.values())
+    assert len({tuple(row[0]) for row in found.values()}) == len(found)
+
+
 def test_the_reading_nearest_to_the_published_numbers_is_named():
     away = {("pooling", 1e-5): [0.3, 0.2], ("layer 1", 1e-3): [0.05, 0.08]}
     assert "“layer 1” at learning rate 0.001" in open_questions._nearest(away)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.data.batching import training_batches
 from heedful.data.corpus import EMPTY
 from heedful.data.vocabulary import BOS, EOS, EncodedSplit, Vocabulary
 from heedful.errors import DataError
@@ -30,7 +31,22 @@ from heedful.papers.sunlu2020.data import (
     with_test_split,
 )
 from heedful.papers.sunlu2020.figures import COLUMNS, _five, find_figure3, large_cases
-from heedful.papers.sunlu2020.models import Recipe, TrainingJob, build_model, summarise, token_scores, train_and_score
+from heedful.papers.sunlu2020.models import (
+    PenalisedLayer,
+    Recipe,
+    TrainingJob,
+    build_model,
+    summarise,
+    token_scores,
+    train_and_score,
+)
+from heedful.papers.sunlu2020.open_questions import (
+    candidates,
+    find_differences,
+    follow_accuracy,
+    is_possible,
+    split_table,
+)
 from heedful.papers.sunlu2020.tables import lowest_class, p_over_seeds, per_seed, statistics
 from heedful.storage.atomic_files import without_nan
 from heedful.storage.serialization import content, from_mapping
@@ -119,6 +135,65 @@ def test_models_begin_as_the_paper_says(kind):
     assert model.mode == ("uniform" if kind == "mean" else "learned")
     narrow = build_model(replace(order, spread=0.1), texts)
     assert torch.allclose((narrow.scorer.out if kind == "AD" else narrow.scorer.context).weight, V * 0.1)
+
+
+@pytest.mark.parametrize("kind", ["DP-L", "DP-A", "AD"])
+def test_a_penalty_on_one_layer_is_weight_decay_there_and_nowhere_else(kind):
+    texts = read_texts("polarity", SMALL)
+    model = build_model(TrainingJob("polarity", kind, 10.0, 3, recipe=QUICKLY), texts).eval()
+    batch = next(training_batches(texts.train, 7, 0))
+    names = [name for name, _ in model.named_parameters()]
+    with_penalty, without = (
+        torch.autograd.grad(loss(batch), list(model.parameters()))
+        for loss in (PenalisedLayer(model, 0.5).loss, model.loss)
+    )
+    layer = "scorer.hidden." if kind == "AD" else "encoder."
+    assert any(name.startswith(layer) for name in names)
+    for name, one, other, weight in zip(names, with_penalty, without, model.parameters(), strict=True):
+        expected = other + 0.5 * weight if name.startswith(layer) else other
+        torch.testing.assert_close(one, expected.detach())
+
+
+def test_the_penalty_by_adagrad_on_all_parameters_takes_rare_words_to_zero():
+    norms = {}
+    for penalised in ("all", "layer"):
+        job = TrainingJob("polarity", "DP-A", 0.001, 0, sample=SMALL, recipe=replace(QUICKLY, penalised=penalised))
+        answer = follow_accuracy(**content(job), device=CPU, report=lambda line: None)
+        norms[penalised] = answer["norm"]
+        assert len(answer["dev"]) == len(answer["test"]) == 2
+    assert norms["all"] < 0.5 * norms["layer"]
+
+
+def test_later_options_leave_units_as_they_were():
+    job = TrainingJob("polarity", "DP-L", 10.0, 3)
+    assert set(content(job)["recipe"]) == {"epochs", "patience", "batch_size", "learning_rate", "decay", "width"}
+    assert set(content(job)["sample"]) == {"train", "validation", "test", "max_length"}
+
+
+def test_a_candidate_is_excluded_where_the_published_run_cannot_be_one_more():
+    candidate, *_ = chosen = candidates("quick")
+    runs = [{"dev": [0.1, 0.2], "test": [0.5, accuracy], "texts": 9, "norm": 1.0} for accuracy in (0.93, 0.95, 0.96)]
+    answers = {each: [{**run, "test": [0.5, 0.6]} for run in runs] for each in chosen} | {candidate: runs}
+    notes = find_differences("quick", answers).notes
+    assert notes[0] == (
+        f"20News II, DP, λ = 100: published 94.9, ours 94.7; nearest is “{candidate.name}” with 94.7. "
+        f"Excluded: {', '.join(f'“{each.name}”' for each in chosen[1:4])}."
+    )
+    assert all("unexplained" in note for note in notes[1:])
+    assert find_differences("smoke", answers).notes == ()
+
+
+def test_some_printed_accuracies_are_of_the_dev_texts():
+    table = split_table()
+    found = {(row.group, row.name): [cell.text for cell in row.cells[:2]] for row in table.rows}
+    assert {data for data, _ in found} == {"20News I", "20News II"}
+    assert found["20News II", "DP"] == ["7 of 7", "1 of 7"]
+    assert found["20News II", "AD"] == ["1 of 7", "7 of 7"]
+    for texts in (240, 274):
+        shares = {round(100 * k / texts, 1) for k in range(texts + 1)}
+        possible = {at / 10 for at in range(1001) if is_possible(at / 10, texts)}
+        assert shares <= possible
+        assert all(min(abs(100 * k / texts - at) for k in range(texts + 1)) < 0.0501 for at in possible)
 
 
 def test_training_is_the_same_again_and_another_with_another_seed():

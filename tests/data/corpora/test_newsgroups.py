@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from heedful.data.corpora.newsgroups import body, newsgroups
+from heedful.data.corpora.newsgroups import body, newsgroups, sklearn_body, with_quotations
 from heedful.data.loading import open_data
 from heedful.data.vocabulary import tokenise
 from heedful.errors import DataError
@@ -54,7 +54,7 @@ def test_a_copy_without_quotations_is_refused(tmp_path):
     row = {"group": "rec.sport.hockey", "text": "Nice goal.", "stripped": True}
     (folder / "bydate_train.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode()))
     with pytest.raises(DataError, match="lost the quotations"):
-        newsgroups("rec.sport.hockey", quoted=True)(tmp_path)
+        newsgroups("rec.sport.hockey", strip=with_quotations, name="20news-sport-quoted")(tmp_path)
 
 
 def test_a_long_last_paragraph_is_no_footer():
@@ -64,3 +64,24 @@ def test_a_long_last_paragraph_is_no_footer():
 
 def test_a_message_without_a_body():
     assert body("From: ann@example.org\nSubject: nothing") == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Ash is best.\n", "Ash is best."),
+        ("Ash is best.\n\nOr oak.\nOr elm.\n", "Ash is best."),
+        ("Ash is best.\n---\nAnn\n", "Ash is best."),
+        ("bob@example.org writes:\n> What wood?\n\nAsh.\n", ""),
+        ("Bob says: ash.\nAB> What wood?\n\nAnn\n", "AB> What wood?"),
+    ],
+)
+def test_sklearn_takes_the_last_paragraph_for_a_footer(message, left):
+    assert sklearn_body(HEADER + message).strip() == left
+
+
+def test_sklearns_stripping_leaves_as_many_texts_as_sunlu2020_has(mirror):
+    """Table 1: 975/958 messages of hockey and baseball; 969/960/885 of the three groups, where we have one more."""
+    for name, sizes in (("20news-sport-sklearn", [958, 975]), ("20news-three-sklearn", [969, 960, 886])):
+        corpus = open_data(name)
+        assert np.bincount(corpus.train.labels + corpus.validation.labels).tolist() == sizes

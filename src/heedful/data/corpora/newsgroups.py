@@ -1,6 +1,7 @@
 """20 Newsgroups by date; of a message only what its author wrote: no header, quotation or footer.
 
-`20news-sport-quoted` keeps the quotations: its texts are as long as those of snell2021's Table 9.
+`20news-sport-quoted` keeps the quotations: its texts are as long as those of snell2021's Table 9. `…-sklearn` are
+stripped as sklearn's `fetch_20newsgroups` does it, which leaves as many texts as sunlu2020's Table 1 has.
 """
 
 import re
@@ -22,18 +23,20 @@ from heedful.data.corpus import EMPTY, Split, TokenRules
 from heedful.errors import DataError
 
 
-def newsgroups(*groups: str, quoted: bool = False) -> Callable[[Path], Parts[Split]]:
+def newsgroups(
+    *groups: str, strip: Callable[[str], str] | None = None, name: str = ""
+) -> Callable[[Path], Parts[Split]]:
     """A reader of some groups of the by-date split; the test set validates, as in the paper (snell2021, Table 9).
 
-    quoted: keep quotations, and drop only headers and footers.
+    strip: what is kept of an original message; None: `body`. name: of the corpus that needs the original messages.
     """
 
     def text_of(row: dict[str, Any]) -> str:
         text = str(row["text"])
         if not row.get("stripped"):
-            return body(text, quoted=quoted)
-        if quoted:
-            raise DataError("20news-sport-quoted: these files have lost the quotations; it needs the original messages")
+            return (strip or body)(text)
+        if strip:
+            raise DataError(f"{name}: these files have lost the quotations; it needs the original messages")
         return text
 
     def read(root: Path) -> Parts[Split]:
@@ -66,7 +69,33 @@ def body(message: str, *, quoted: bool = False) -> str:
     return "\n".join(_without_footer(lines)).strip()
 
 
+def with_quotations(message: str) -> str:
+    """What stands between header and signature.
+
+    >>> with_quotations("From: a@b.c\\n\\nd@e.f writes:\\n> What wood?\\n\\nAsh, always.\\n\\n-- \\nAnn\\n")
+    'd@e.f writes:\\n> What wood?\\n\\nAsh, always.'
+    """
+    return body(message, quoted=True)
+
+
+def sklearn_body(message: str) -> str:
+    """What sklearn's `fetch_20newsgroups(remove=("headers", "footers", "quotes"))` leaves of a message.
+
+    The last paragraph counts as footer however long it is, unless it is the only one; then quotations go.
+
+    >>> sklearn_body("From: a@b.c\\n\\nd@e.f writes:\\n> What wood?\\n\\nAsh, always.\\n\\nOr oak.\\n").strip()
+    'Ash, always.'
+    """
+    _, _, content = message.partition("\n\n")
+    lines = content.strip().split("\n")
+    last = next((i for i in range(len(lines) - 1, -1, -1) if not lines[i].strip().strip("-")), 0)
+    kept = lines[:last] if last > 0 else content.split("\n")
+    return "\n".join(line for line in kept if not _SKLEARN_QUOTATION.search(line))
+
+
 LONGEST_FOOTER = 6
+
+_SKLEARN_QUOTATION = re.compile(r"writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>")
 
 _QUOTATION = re.compile(
     r"^\s{0,3}[A-Za-z]{0,4}[>|]|^In article\b|^Quoted from\b|\bwrites in\b|\b(?:writes|wrote|says|said):\s*$"
@@ -114,7 +143,7 @@ ENTRIES = (
         "none stated",
         "http://qwone.com/~jason/20Newsgroups/",
         _NEWSGROUPS,
-        newsgroups("rec.sport.baseball", "rec.sport.hockey", quoted=True),
+        newsgroups("rec.sport.baseball", "rec.sport.hockey", strip=with_quotations, name="20news-sport-quoted"),
         _NEWSGROUPS_RULES,
         published_as="20 NG",
     ),
@@ -129,5 +158,27 @@ ENTRIES = (
         newsgroups("rec.motorcycles", "sci.med", "talk.politics.guns"),
         _NEWSGROUPS_RULES,
         hub=_HUB_NEWSGROUPS,
+    ),
+    CatalogEntry(
+        "20news-sport-sklearn",
+        "20 Newsgroups by date, baseball and hockey, stripped as sklearn does it",
+        "topic of a message",
+        ("baseball", "hockey"),
+        "none stated",
+        "http://qwone.com/~jason/20Newsgroups/",
+        _NEWSGROUPS,
+        newsgroups("rec.sport.baseball", "rec.sport.hockey", strip=sklearn_body, name="20news-sport-sklearn"),
+        _NEWSGROUPS_RULES,
+    ),
+    CatalogEntry(
+        "20news-three-sklearn",
+        "20 Newsgroups by date, motorcycles, medicine and guns, stripped as sklearn does it",
+        "topic of a message",
+        ("motorcycles", "med", "guns"),
+        "none stated",
+        "http://qwone.com/~jason/20Newsgroups/",
+        _NEWSGROUPS,
+        newsgroups("rec.motorcycles", "sci.med", "talk.politics.guns", strip=sklearn_body, name="20news-three-sklearn"),
+        _NEWSGROUPS_RULES,
     ),
 )

@@ -36,13 +36,17 @@ NEW_START = 10_007  # added to the base's seed: an adversary starts from other r
 
 @dataclass(frozen=True)
 class MeisterAttack:
-    """A kind of adversary; the attack on each of the first `seeds` of the base is a unit."""
+    """A kind of adversary; the attack on each of the first `seeds` of the base is a unit.
+
+    epochs: of a trained adversary, where they are not its base's.
+    """
 
     base: MeisterModel
     kind: Kind
     divergence: DivergenceName
     penalty: float | None
     seeds: int
+    epochs: int | None = None
 
     def unit(self, seed: int, budget: str) -> Unit:
         """The attack on one seed of the base."""
@@ -59,6 +63,9 @@ class MeisterAttack:
         elif self.kind == "frozen":
             arguments |= {"rate": sizes.frozen_rate}
         name = f"{base.name}-{self.kind}-{self.divergence}-{self.penalty}"
+        if self.epochs is not None:
+            arguments |= {"epochs": self.epochs}
+            name += f"-epochs-{self.epochs}"
         return Unit(name, f"{__name__}:attack", arguments, paths=(WEIGHTS,), after=(replace(base, makes=(WEIGHTS,)),))
 
     def units(self, budget: str) -> list[Unit]:
@@ -77,6 +84,7 @@ def attack(
     report: OnEvent,
     rate: float | None = None,
     steps: int = 0,
+    epochs: int | None = None,
 ) -> dict[str, Any]:
     """A unit: make one adversary; means over all test texts of JSD (and the highest possible), TVD and accuracy.
 
@@ -84,6 +92,7 @@ def attack(
     adversary by its own loss.
 
     rate: the learning rate of the scores or of the scorer; None: the base's, of everything. steps: on each text.
+    epochs: of training; None: as many as the base had.
     """
     run = from_mapping(MeisterRun, base)
     encoded, seed = run.encoded(), run.seed + NEW_START
@@ -100,6 +109,8 @@ def attack(
         adversary = build(run.model, encoded.vocabulary, run.vectors, seed).to(device)
     if rate:
         run = replace(run, learning_rate=rate, attention_rate=1.0)
+    if epochs:
+        run = replace(run, epochs=epochs)
     rival = Adversary(adversary, model, divergence, penalty)
     best: dict[str, Any] = {"loss": math.inf}
 
@@ -273,6 +284,68 @@ def find_tradeoff(budget: MeisterBudget, seen: AttackAnswers) -> Finding:
         (ResultTable("The trade-off in numbers", MEASURES, tuple(rows), "Intervals are over seeds."),),
         (Figure("tradeoff", "Divergence against accuracy over the penalty λ", tuple(panels), caption),),
     )
+
+
+@dataclass(frozen=True)
+class LongerBudget:
+    """Unfrozen adversaries to BiLSTMs: on which corpora, for how many times the base's epochs, at which penalties."""
+
+    corpora: tuple[str, ...]
+    seeds: int
+    times: tuple[int, ...]
+    penalties: tuple[float, ...]
+
+
+LONGER_BUDGETS = {
+    "smoke": LongerBudget(("rotten-tomatoes",), 2, (1, 2), (0.1,)),
+    "quick": LongerBudget(("20news-sport", "imdb"), 3, (1, 4), (0.1,)),
+    "paper": LongerBudget(("20news-sport", "imdb"), 5, (1, 2), (0.01, 0.1)),
+}
+
+
+def longer_attacks(budget: str) -> dict[str, list[MeisterAttack]]:
+    """Adversaries by what they are given: more epochs, or a smaller penalty; one for each corpus."""
+    sizes, given = LONGER_BUDGETS[budget], BUDGETS[budget]
+    lines: dict[str, list[MeisterAttack]] = {}
+    for corpus in (each for each in given.corpora if each.data in sizes.corpora):
+        base, epochs = MeisterModel(corpus, "bilstm", SOFTMAX), corpus.epochs[0]
+        for times in sizes.times:
+            label = "the base's epochs" if times == 1 else f"{times} times the base's epochs"
+            longer = None if times == 1 else times * epochs
+            attack = MeisterAttack(base, "unfrozen", "jsd", given.attacks.penalty, sizes.seeds, longer)
+            lines.setdefault(label, []).append(attack)
+        for penalty in sizes.penalties:
+            attack = MeisterAttack(base, "unfrozen", "jsd", penalty, sizes.seeds)
+            lines.setdefault(f"the base's epochs, penalty {penalty:g}", []).append(attack)
+    return lines
+
+
+def longer_units(budget: str) -> dict[MeisterAttack, list[Unit]]:
+    """The attacks of all lines."""
+    return {attack: attack.units(budget) for attacks in longer_attacks(budget).values() for attack in attacks}
+
+
+def find_longer(budget: str, seen: AttackAnswers) -> Finding:
+    """Whether an unfrozen adversary that loses accuracy on long texts was trained too short, or pays for divergence."""
+    lines = longer_attacks(budget)
+    corpora = [attack.base.corpus for attack in next(iter(lines.values()))]
+    printed, how = published_means("5"), "BiLSTM adv unfrozen"
+    rows, values = [], []
+    for label, attacks in lines.items():
+        cells = []
+        for attack in attacks:
+            for what in MEASURES:
+                cells.append(_cell(seen[attack], what, digits=3 if what == "accuracy change" else 2))
+            values.append(
+                _value(f"accuracy change, {label}, {attack.base.corpus.data}", seen[attack], "accuracy change")
+            )
+        rows.append(Row(label, tuple(cells)))
+    goals = [printed.get((c.name, how, what), (None,))[0] for c in corpora for what in MEASURES]
+    rows.append(Row("published", tuple(Cell(text="" if goal is None else f"{goal:.2f}") for goal in goals)))
+    heads = tuple(f"{corpus.name}: {what}" for corpus in corpora for what in MEASURES)
+    caption = "Adversaries at the epoch of their best validation loss; the first line is Table 5's."
+    table = ResultTable("Unfrozen adversaries to BiLSTMs, trained longer or for less", heads, tuple(rows), caption)
+    return Finding((table,), values=tuple(values))
 
 
 def _along_penalties(budget: MeisterBudget) -> dict[tuple[MeisterCorpus, Architecture, Kind], list[MeisterAttack]]:

@@ -97,4 +97,22 @@ EXPERIMENTS = (
         open_questions.find_readings,
         open_questions.reading_models,
     ),
+    unit_experiment(
+        "left-out",
+        "At which depth a hidden state is left out: the Transformer's D_ŷ(I)",
+        _reading_settings,
+        open_questions.find_below,
+        open_questions.below_units,
+    ),
+    unit_experiment(
+        "longer",
+        "The unfrozen adversary on long texts: trained longer, or for less divergence",
+        lambda budget: {
+            **{name: value for name, value in content(BUDGETS[budget]).items() if name != "corpora"},
+            "sizes": adversaries.LONGER_BUDGETS[budget],
+            "attacks": adversaries.longer_attacks(budget),
+        },
+        adversaries.find_longer,
+        adversaries.longer_units,
+    ),
 )

@@ -5,7 +5,7 @@ from functools import partial
 
 from heedful.papers.experiment import Answer, Experiment, Unit, unit_experiment
 from heedful.papers.findings import Finding
-from heedful.papers.sunlu2020 import figures, gradient_terms, supplement, tables
+from heedful.papers.sunlu2020 import figures, gradient_terms, open_questions, supplement, tables
 from heedful.papers.sunlu2020.config import BUDGETS, SunLuBudget
 from heedful.papers.sunlu2020.models import TrainingJob
 
@@ -70,5 +70,12 @@ EXPERIMENTS = (
         supplement.BUDGETS.get,
         supplement.find_supplement,
         supplement.supplement_units,
+    ),
+    unit_experiment(
+        "differences",
+        "Accuracies that differ from Table 2: candidates for why",
+        open_questions.candidates,
+        open_questions.find_differences,
+        open_questions.difference_units,
     ),
 )

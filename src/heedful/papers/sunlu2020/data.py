@@ -22,7 +22,12 @@ from heedful.storage.serialization import LATER
 
 SEED = 0
 TOPICS = "topics"  # generated like `polarity`, with three labels
-SHARES = {"20news-sport": (0.64, 0.16), "20news-three": (0.817, 0.085)}  # of training and dev texts in the paper
+SHARES = {  # of training and dev texts in the paper
+    "20news-sport": (0.64, 0.16),
+    "20news-sport-sklearn": (0.64, 0.16),
+    "20news-three": (0.817, 0.085),
+    "20news-three-sklearn": (0.817, 0.085),
+}
 NEUTRAL_CLASS, NO_CLASS = -1, -2
 
 
@@ -31,6 +36,7 @@ class Sample:
     """How much of a corpus is used: texts of each split, stratified, and words of each text; None: all of them.
 
     positive: the share of texts with the second of two labels in training and dev; others of them are left out.
+    division: the seed under which a corpus without a test set is divided.
     """
 
     train: int | None = None
@@ -38,6 +44,7 @@ class Sample:
     test: int | None = None
     max_length: int = 500
     positive: float | None = field(default=None, metadata=LATER)
+    division: int = field(default=SEED, metadata=LATER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +80,7 @@ def read_texts(data: str, sizes: Sample) -> SunLuTexts:
     >>> texts.vocabulary.words[int(np.flatnonzero(texts.token_class == 1)[0])][:3]
     'pos'
     """
-    corpus = with_test_split(open_corpus(data))
+    corpus = with_test_split(open_corpus(data), sizes.division)
     used = replace(
         corpus,
         train=sample(corpus.train, sizes.train, SEED),
@@ -123,7 +130,7 @@ def open_corpus(data: str) -> Corpus:
     return replace(corpus, rules=PLAIN)
 
 
-def with_test_split(corpus: Corpus) -> Corpus:
+def with_test_split(corpus: Corpus, seed: int = SEED) -> Corpus:
     """Three splits: a corpus that has no test set is divided anew, all of it, in the paper's proportions.
 
     >>> with_test_split(open_corpus("polarity")).name
@@ -133,7 +140,7 @@ def with_test_split(corpus: Corpus) -> Corpus:
         return corpus
     pool = Split(corpus.train.texts + corpus.validation.texts, corpus.train.labels + corpus.validation.labels)
     sizes = [round(share * len(pool)) for share in SHARES[corpus.name]]
-    train, validation, test = divide(pool, sizes, SEED)
+    train, validation, test = divide(pool, sizes, seed)
     return replace(corpus, train=train, validation=validation, test=test)
 
 

@@ -5,7 +5,7 @@ product; AD attends to word vectors by additive attention; `mean` is DP with uni
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.config import AttentionMode, EncoderName, ModelConfig, TrainConfig
-from heedful.data.batching import evaluation_batches, training_batches
+from heedful.data.batching import Batch, evaluation_batches, training_batches
 from heedful.data.vocabulary import EncodedSplit
 from heedful.execution.pool import OnEvent
 from heedful.metrics.association import COUNT, association, dominance
@@ -25,7 +25,7 @@ from heedful.models.training import train
 from heedful.papers.experiment import Unit
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, read_texts
 from heedful.storage.atomic_files import without_nan
-from heedful.storage.serialization import content, from_mapping
+from heedful.storage.serialization import LATER, content, from_mapping
 from heedful.studies.token_table import WordMeans, alone, over_occurrences, towards
 
 LISTED = 300  # tokens of each class that are kept for pictures
@@ -43,7 +43,8 @@ class Recipe:
     """How models are trained; the defaults are the paper's where it says, else the released code's.
 
     patience: training ends once the best epoch lies so many behind; None: never. decay: the L2 penalty of DP-L, DP-A
-    and AD, whose size the paper does not say.
+    and AD, whose size the paper does not say. penalised: the parameters that it is on; `layer`, those of the affine
+    layer, the LSTM or the additive layer alone, as a footnote of the supplement has it.
     """
 
     epochs: int = 40
@@ -52,6 +53,7 @@ class Recipe:
     learning_rate: float = 0.02
     decay: float = 1e-5
     width: int = 100
+    penalised: Literal["all", "layer"] = field(default="all", metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,35 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     return model
 
 
+class PenalisedLayer:
+    """A model trained with an L2 penalty on its affine, LSTM or additive layer alone, for `models.training.train`.
+
+    loss + ½ decay ∥θ_layer∥²,   whose gradient is that of weight decay on these parameters
+    """
+
+    def __init__(self, model: AttentionClassifier, decay: float) -> None:
+        self.model, self.decay = model, decay
+        self.layer = model.scorer.hidden if isinstance(model.scorer, AdditiveScorer) else model.encoder
+
+    @property
+    def scorer(self) -> nn.Module:
+        """The attention parameters."""
+        return self.model.scorer
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """All parameters of the model."""
+        return self.model.parameters()
+
+    def train(self, mode: bool = True) -> object:
+        """Switch dropout on or off."""
+        return self.model.train(mode)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The model's loss and the penalty."""
+        squares = [weight.square().sum() for weight in self.layer.parameters()]
+        return self.model.loss(batch) + self.decay / 2 * torch.stack(squares).sum()
+
+
 def train_epochs(
     model: AttentionClassifier,
     texts: SunLuTexts,
@@ -144,12 +175,14 @@ def train_epochs(
     """Train by Adagrad. `at_epoch(epoch, loss)` returns true to end training; `at_step` is called at `steps_too`."""
     recipe = job.recipe
     per_epoch = math.ceil(len(texts.train) / recipe.batch_size)
+    decay = recipe.decay if job.kind in DECAYED else 0.0
+    apart = bool(decay) and recipe.penalised == "layer"
     ends = range(per_epoch, recipe.epochs * per_epoch + 1, per_epoch)
     config = TrainConfig(
         steps=ends[-1],
         batch_size=recipe.batch_size,
         learning_rate=recipe.learning_rate,
-        weight_decay=recipe.decay if job.kind in DECAYED else 0.0,
+        weight_decay=0.0 if apart else decay,
         optimiser="adagrad",
         evaluate_at=tuple(sorted({*ends, *(step for step in steps_too if step <= ends[-1])})),
     )
@@ -160,7 +193,7 @@ def train_epochs(
         return step in ends and at_epoch(step // per_epoch, loss)
 
     batches = training_batches(texts.train, recipe.batch_size, job.seed, device=model.output.weight.device)
-    train(model, batches, config, at_evaluation)
+    train(PenalisedLayer(model, decay) if apart else model, batches, config, at_evaluation)
 
 
 def accuracy(model: AttentionClassifier, split: EncodedSplit) -> float:

@@ -56,7 +56,7 @@ BUDGETS = {
     "quick": SupplementBudget(
         _models("sst", "20news-three"), 5, _STEPS, sample=Sample(max_length=160), recipe=Recipe(10)
     ),
-    "paper": SupplementBudget(_models("sst", "20news-three"), 5, (*_STEPS, 1000, 1400)),
+    "paper": SupplementBudget(_models("sst", "20news-three-sklearn"), 5, (*_STEPS, 1000, 1400)),
 }
 
 
