@@ -12,7 +12,7 @@ from heedful.html import between, concept, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports import first_screen
-from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
+from heedful.reports.examples import embed_heads, embed_pairs, embed_texts, embed_translations, embed_words, run_words
 from heedful.reports.html import (
     MODEL_TITLES,
     NONE,
@@ -344,7 +344,10 @@ def study_payload(run: RunDirectory, result: StudyResult, data: StudyPageData) -
     }
     if result.task == "translation":
         content |= {"bleu": bleu_curves(result), "alignment": _alignment(result.alignment)}
-    return Payload.of(content | embedded(data, [run], arrays), arrays)
+    content |= embedded(data, [run], arrays)
+    if data.heads is not None and data.examples is not None:
+        content |= embed_heads(data.heads, data.examples, arrays)
+    return Payload.of(content, arrays)
 
 
 def embedded(

@@ -167,9 +167,9 @@ def print_preflight(result: "Preflight") -> None:
     if outputs:
         console.print(table)
     elif result.verdict == "uninformative":
-        console.print("no words are listed: those that stand out most would do so by chance")
+        console.print("no words are listed: even the strongest could be chance")
     else:
-        console.print("no word speaks for an output or against it")
+        console.print("no word predicts an output better than chance")
     if (errors := result.alignment) is not None:
         console.print(
             f"alignment error of counts alone: {errors.counting.value:.1%} (α^IBM), {errors.model_1.value:.1%} "

@@ -97,6 +97,7 @@ def _train_classifier(job: ModelTraining) -> dict[str, Any]:
         seen = {name: record(model, split) for name, split in recorded.items()}
         for name, snapshot in seen.items():
             job.folder.record(step, snapshot, name)
+        job.record_heads(step, model, recorded["validation"])
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
     is_helped = job.spec.kind == "standard" and config.uniform_steps > 0
