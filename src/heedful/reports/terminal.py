@@ -320,7 +320,7 @@ def _tau(scores: "Scores") -> Table:
 
 def _ranking(result: "AuditResult") -> Table:
     """Every explanation with its grade, the best first."""
-    names = {"tau": "τ", "comprehensiveness": "fall without", "token f1": "token F1", "iou f1": "IOU F1"}
+    names = {"tau": "τ", "comprehensiveness": "drop", "token f1": "token F1", "iou f1": "IOU F1"}
     rows = result.ranking()
     kept = [name for name in rows[0] if name in names and any(row[name] is not None for row in rows)]
     table = _table("explanation", "grade", *(names[name] for name in kept), "seconds")
