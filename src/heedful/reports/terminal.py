@@ -435,7 +435,7 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
         _print_letters(console, agreements)
     if any(study.status != "answered" for study in result.studies):
         console.print(
-            "†: learned nothing or had too few texts, so its agreements are those of models without knowledge"
+            "†: learned nothing or had too few texts, so its agreements mean nothing"
         )
     for study in result.failed:
         line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
