@@ -119,7 +119,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of which two runs have intervals that do not overlap: in words, its symbol, and its value in each run."""
+    """A figure whose intervals in two runs do not overlap: in words, its symbol, and its value in each run."""
 
     concept: str
     symbol: str

@@ -434,9 +434,7 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
     if agreements := [key.removesuffix(" own") for key in keys if key.startswith("A(")]:
         _print_letters(console, agreements)
     if any(study.status != "answered" for study in result.studies):
-        console.print(
-            "†: learned nothing or had too few texts, so its agreements mean nothing"
-        )
+        console.print("†: learned nothing or had too few texts, so its agreements mean nothing")
     for study in result.failed:
         line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
         console.print(Text(line, style="red"), soft_wrap=True)
