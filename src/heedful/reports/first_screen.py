@@ -39,7 +39,8 @@ def kicker(result: StudyResult, config: StudyConfig) -> str:
     if result.task == "translation":
         direction = " → ".join(result.data.get("languages", ()))
         data = f"{result.data['train']:,} sentence pairs {direction}".rstrip()
-        model = "LSTM translator + attention"
+        cell = config.translator.cell
+        model = "Transformer translator" if cell == "transformer" else f"{cell.upper()} translator + attention"
     else:
         data = f"{result.data['train']:,} {unit(result)}"
         model = f"{_ENCODERS[config.model.encoder]} + attention"

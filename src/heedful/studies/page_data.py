@@ -141,12 +141,12 @@ class HeadExamples:
     @property
     def layers(self) -> int:
         """How many layers have maps."""
-        return self.weights[0][0].shape[0]
+        return int(self.weights[0][0].shape[0])
 
     @property
     def heads(self) -> int:
         """How many maps a layer has."""
-        return self.weights[0][0].shape[1]
+        return int(self.weights[0][0].shape[1])
 
 
 @dataclass(frozen=True, eq=False)
