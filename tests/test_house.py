@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from tests.tree import ARCHITECTURE, README, SOURCE, folders, how_close, tree
+from tests.tree import ARCHITECTURE, README, SOURCE, audited, folders, how_close, own_findings, tree
 
 LAYERS = [
     {"errors"},
@@ -97,6 +97,8 @@ def test_the_readme_is_short_and_its_numbers_are_those_of_the_stored_results():
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
     assert how_close() in text, "results changed; `make tree` writes the README's table anew"
+    assert audited() in text, "audits changed; `make tree` writes the README's table anew"
+    assert own_findings() in text, "results changed; `make tree` writes the README's findings anew"
     for place in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (README.parent / place).exists(), place
 

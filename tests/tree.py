@@ -1,15 +1,22 @@
 """What README and docs show of the source and the results: `python -m tests.tree` writes it anew.
 
-README.md has one line per folder and how close the papers' numbers are, docs/architecture.md every module with the
-first line of its docstring.
+README.md has one line per folder, how close the papers' numbers are and what our own experiments found;
+docs/architecture.md has every module with the first line of its docstring.
 """
 
 import ast
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from heedful.papers.experiment import Result
+from heedful.papers.findings import Figure
+from heedful.papers.reproduction import claims
 from heedful.reports.pages import shown_results
 from heedful.reports.paper_closeness import compared_cells, counted, share_covered
+from heedful.reports.paper_figures import draw_figure
+from heedful.reports.paper_page import claim_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "heedful"
@@ -18,6 +25,11 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 BLOCK = re.compile(r"```\nsrc/heedful/\n.*?```", re.S)
 CLOSE = re.compile(r"^\| paper \|.*?(?=\n\n)", re.S | re.M)
 PAPERS = {"snell2021": "Snell et al. 2021", "meister2021": "Meister et al. 2021", "sunlu2020": "Sun & Lu 2020"}
+AUDITED = re.compile(r"^\| audited model \|.*?(?=\n\n)", re.S | re.M)
+AUDITS = {"minilm": "MiniLM, fine-tuned on film reviews", "films": "an LSTM with attention on long film reviews"}
+OWN = re.compile(r"<!-- our own experiments.*?<!-- end -->", re.S)
+DRAWN = "docs/papers/figures/heedful2026"
+NOT_MEASURED = "Our own experiments ask when attention is learned and what helps: `heedful reproduce heedful2026`."
 WIDTH = 112  # of a line
 # Every folder with its role, in the order in which imports go.
 FOLDERS = {
@@ -88,6 +100,37 @@ def how_close() -> str:
     return "\n".join(lines)
 
 
+def audited() -> str:
+    """The table of the README: the grade of each audit that is told in full, and the reason."""
+    lines = ["| audited model | accuracy | grade | because |", "|---|--:|---|---|"]
+    for name, words in AUDITS.items():
+        result = json.loads((ROOT / "results" / "audit" / f"{name}.json").read_text(encoding="utf-8"))["result"]
+        grade, right = result["verdict"]["grade"], result["accuracy"]["value"]
+        reason = result["verdict"]["sentence"].partition(": ")[2].partition(" (")[0]
+        lines.append(f"| [{words}](docs/audit.md) | {100 * right:.0f} % | **{grade}** | {reason} |")
+    return "\n".join(lines)
+
+
+def own_findings() -> str:
+    """What our own experiments found: the dose-response picture, and every claim that was decided."""
+    results = shown_results("heedful2026", "quick", ROOT / "results")[0]
+    lines = ["<!-- our own experiments, by `make tree` -->", *([] if results else [NOT_MEASURED])]
+    if figure := dose_figure(results):
+        lines += ["", f"[![{figure.title}]({DRAWN}/{figure.name}.svg)](docs/papers/heedful2026.md)"]
+    entries = [each for each in claims("quick", ROOT / "results") if each.claim.paper == "heedful2026"]
+    if decided := [each for each in entries if each.verdict in ("holds", "holds in part", "fails")]:
+        rows = {row["id"]: row for row in claim_rows(decided) if row["id"]}
+        lines += ["", "| our own experiments | measured | verdict |", "|---|---|---|"]
+        lines += [f"| {row['sentence']} | {row['measured']} | **{row['verdict']}** |" for row in rows.values()]
+    return "\n".join([*lines, "<!-- end -->"])
+
+
+def dose_figure(results: Sequence[Result]) -> Figure | None:
+    """How long attention takes to be learned against what counts tell; None where that was not measured."""
+    figures = [figure for each in results if each.experiment == "dose" for figure in each.finding.figures]
+    return figures[0] if figures else None
+
+
 def _summary(path: Path, room: int) -> str:
     """The first line of a module's docstring, or as many of its clauses as fit."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
@@ -107,8 +150,11 @@ def main() -> None:
     for page, block in ((README, folders()), (ARCHITECTURE, tree())):
         text = page.read_text(encoding="utf-8")
         page.write_text(BLOCK.sub(lambda _, block=block: block, text), encoding="utf-8")
+    if figure := dose_figure(shown_results("heedful2026", "quick", ROOT / "results")[0]):
+        draw_figure(figure, ROOT / DRAWN)
     text = README.read_text(encoding="utf-8")
-    README.write_text(CLOSE.sub(lambda _: how_close(), text), encoding="utf-8")
+    text = AUDITED.sub(lambda _: audited(), CLOSE.sub(lambda _: how_close(), text))
+    README.write_text(OWN.sub(lambda _: own_findings(), text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def test_lines_elsewhere(monkeypatch, capsys):
         f"{STAGE} …",
         "  standard-0 0/40 accuracy 50.0%",
         "  standard-0 30/40 loss 0.250, accuracy 87.5%, about 1 s left",
-        "  proxy-1 goes on from step 4 of 9",
+        "  proxy-1 resumes at step 4 of 9",
         "  logistic-0: done",
         "  /runs/a[/b]/metrics.jsonl was damaged",
         "  proxy-1 5/9 loss 1.000, about 8 s left",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.api import audit
+from heedful.config import with_architecture
 from heedful.metrics.statistics import Estimate
 from heedful.reports.first_screen import MOST_WORDS, cards, gain_sentence, headline, kicker, trust
 from heedful.reports.pages import renew_audited_study, write_report
@@ -133,6 +134,7 @@ def test_kickers(run, result):
     said = kicker(result, run.config())
     assert said.endswith(" · 2 seeds")
     assert f"{result.data['train']:,}" in said
+    assert "Transformer" in kicker(result, with_architecture(run.config(), "transformer"))
 
 
 def test_the_grade_of_an_audit_beside_the_run(smoke_run, tmp_path):

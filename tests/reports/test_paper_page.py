@@ -230,3 +230,13 @@ def test_the_page_of_a_study_needs_no_matplotlib_and_no_page_needs_torch():
         "import heedful.reports.paper_page; sys.exit(drawing or 'torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_our_own_experiments_open_with_their_first_figure(tmp_path):
+    result = result_of("dose", replace(finding_of("dose"), tables=()))
+    page = write_docs_page([result], "## Claims\n", "# Ours", tmp_path / "a.md", tmp_path / "f").read_text("utf-8")
+    assert page.count("dose.svg") == 1
+    assert page.index("dose.svg") < page.index("## Claims")
+    html = write_paper_report([result], [], tmp_path / "a.html").read_text("utf-8")
+    assert html.count("<img ") == 1
+    assert 'id="opening-figure"' in html

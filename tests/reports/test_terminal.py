@@ -45,6 +45,6 @@ def test_outputs_that_no_word_speaks_for_have_no_rows(capsys):
     print_preflight(replace(result, outputs=(first, *mute)))
     assert capsys.readouterr().out.count("│") == 4  # one row of three cells
     print_preflight(replace(result, outputs=tuple(mute)))
-    assert "no word speaks for an output or against it" in capsys.readouterr().out
+    assert "no word predicts an output better than chance" in capsys.readouterr().out
     print_preflight(replace(result, outputs=(), verdict="uninformative"))
     assert "no words are listed" in capsys.readouterr().out

@@ -330,10 +330,8 @@ def _majority(accuracy: Estimate | None, labels: Sequence[LabelCount]) -> str | 
     share = most.gold / sum(label.gold for label in labels)
     if accuracy.low > share:
         return None
-    return (
-        f"the model is not shown to predict better than always saying “{most.name}”, which is right in {share:.1%}; "
-        f"its accuracy is {accuracy.value:.1%} [{accuracy.low:.1%}, {accuracy.high:.1%}]"
-    )
+    reached = f"accuracy {accuracy.value:.1%} [{accuracy.low:.1%}, {accuracy.high:.1%}] against {share:.1%}"
+    return f"the model does not clearly beat always saying “{most.name}” ({reached})"
 
 
 def _one_of_several(labels: Sequence[LabelCount]) -> bool:

@@ -32,7 +32,7 @@ class FollowOptions(TypedDict, total=False):
 
     revisions: Annotated[
         str,
-        typer.Option(metavar="NAMES", callback=_several, help="Revisions of one model of the Hub: step0,step1000,…"),
+        typer.Option(metavar="NAMES", callback=_several, help="Revisions of one model on the Hub: step0,step1000,…"),
     ]
     steps: Annotated[
         str,
@@ -46,17 +46,15 @@ class FollowOptions(TypedDict, total=False):
     text: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the text; two, as A,B, for pairs of texts.")]
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the label, or of the output to follow.")]
     output: Annotated[
-        str, typer.Option(metavar="NAME", help="Of several labels or values predicted together, the one to follow.")
+        str, typer.Option(metavar="NAME", help="Label or value to follow, if the model predicts several.")
     ]
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,
         typer.Option(metavar="PAIRS", callback=label_pairs, help="The model's name for each label: data=model,…"),
     ]
-    tokenizer: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Tokeniser, where the checkpoints have none of their own.")
-    ]
-    max_texts: Annotated[int, number(1, help="Texts to record; of more, so many are drawn; 200 by default.")]
+    tokenizer: Annotated[str, typer.Option(metavar="FOLDER", help="Tokeniser, if the checkpoints have none.")]
+    max_texts: Annotated[int, number(1, help="Number of texts to record, drawn at random; 200 by default.")]
     device: Device
     trust_remote_code: Annotated[bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")]
 
@@ -67,7 +65,7 @@ def follow(
     ],
     data: Annotated[
         str,
-        typer.Option(metavar="DATA", help="A corpus or your own file: the texts to record.", autocompletion=corpora),
+        typer.Option(metavar="DATA", help="Texts to record: a corpus or your own file.", autocompletion=corpora),
     ],
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder of the run; under runs/ by default.")
@@ -75,7 +73,7 @@ def follow(
     as_json: AsJson = False,
     **settings: Unpack[FollowOptions],
 ) -> None:
-    """Record how attention changed over saved checkpoints of a training."""
+    """Measure how attention changed across the saved checkpoints of a training run."""
     from heedful import api
     from heedful.reports.terminal import print_followed
 

@@ -99,7 +99,9 @@ Data = Annotated[
     typer.Argument(metavar="DATA", help="A corpus (see 'heedful data list') or your own file.", autocompletion=corpora),
 ]
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="Second file of a parallel corpus of two text files.")]
-Task = Annotated[str, choice(TASKS, metavar="TASK", help="classification or translation, if the data leave it open.")]
+Task = Annotated[
+    str, choice(TASKS, metavar="TASK", help="classification or translation; only if the data do not show it.")
+]
 Text = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the text.")]
 Label = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the label.")]
 Lower = Annotated[bool, typer.Option("--lower/--no-lower", help="Convert the text to lower case.")]

@@ -30,9 +30,9 @@ class ReproduceOptions(TypedDict, total=False):
 
     jobs: Annotated[int, number(1, help="Models trained at the same time; one per core by default.")]
     device: Device
-    again: Annotated[bool, typer.Option("--again", help="Measure again, with the models already trained.")]
+    again: Annotated[bool, typer.Option("--again", help="Measure again, using the models that are already trained.")]
     data: Annotated[
-        list[str], typer.Option(metavar="NAME", help="Only train the study of this corpus; may be given several times.")
+        list[str], typer.Option(metavar="NAME", help="Only train the study of this corpus; can be repeated.")
     ]
 
 
@@ -93,7 +93,7 @@ def claims(
     results: Results = Path("results"),
     as_json: AsJson = False,
 ) -> None:
-    """List every claim of the papers with its verdict, what was measured, on how much, and what it would take."""
+    """List every claim of the papers: its verdict, what was measured, on how much data, and what would settle it."""
     from heedful import api
     from heedful.reports.terminal import print_claims
 

@@ -30,7 +30,9 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder to search
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="Folder of a run; several studies, audits or trainings are compared."),
+        typer.Argument(
+            metavar="RUN", help="Folder of a run; name several studies, audits or trainings to compare them."
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -56,11 +58,11 @@ def check(
     ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write JUnit XML.")] = None,
     model_card: Annotated[
-        bool, typer.Option("--model-card", help="Print a Markdown section for the card of the model.")
+        bool, typer.Option("--model-card", help="Print a Markdown section for the model card.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare an audit with requirements: exit code 0 if all are met, 1 if one is not, 2 if the audit cannot tell."""
+    """Check an audit against requirements: exit code 0 if all are met, 1 if one is not, 2 if the audit can't tell."""
     from heedful import api
     from heedful.audits import requirements as checks
     from heedful.storage.atomic_files import write_text
@@ -93,8 +95,10 @@ def tokens(
             autocompletion=completing(CLASSES),
         ),
     ] = None,
-    min_count: Annotated[int, number(0, help="Times a word must occur in the training texts.")] = 5,
-    top: Annotated[int | None, number(1, help=f"Number of words; {SHOWN} in a terminal, otherwise all.")] = None,
+    min_count: Annotated[int, number(0, help="Leave out words that are rarer than this in the training texts.")] = 5,
+    top: Annotated[
+        int | None, number(1, help=f"Number of words to list; by default {SHOWN} in a terminal, all in a file.")
+    ] = None,
     suspicious: Annotated[bool, typer.Option("--suspicious", help="Only words marked as suspicious.")] = False,
     seed: Annotated[int | None, number(help="Seed of the model; the first by default.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a .csv or .parquet file.")] = None,
@@ -169,7 +173,7 @@ def _cell(value: Any) -> str:
 
 
 def runs(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
-    """List every run below a folder with its kind, time, state and main figures."""
+    """List all runs below a folder: kind, time, state and main numbers."""
     from heedful import api
     from heedful.reports.terminal import print_runs
 
@@ -189,7 +193,7 @@ def query(
     ] = None,
     columns: Annotated[bool, typer.Option("--schema", help="List the tables and columns.")] = False,
 ) -> None:
-    """Run an SQL query over all results and traces below a folder; read-only."""
+    """Query all results and traces below a folder with SQL; read-only."""
     from heedful import api
     from heedful.records.query import schema
     from heedful.reports.terminal import print_answer

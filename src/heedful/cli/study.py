@@ -41,12 +41,12 @@ class PreflightOptions(TypedDict, total=False):
     text: Text
     label: Label
     lower: Lower
-    permutations: Annotated[int, number(19, help="Size of the null distribution; 200 by default.")]
+    permutations: Annotated[int, number(19, help="Permutations that show what chance gives; 200 by default.")]
     words: Annotated[int, number(1, help="Words to show for each output; 10 by default.")]
     stream: Annotated[
         bool, typer.Option("--stream/--no-stream", help="Count files chunk by chunk; by default only large ones.")
     ]
-    max_types: Annotated[int, number(1, help="Words kept on each side when streaming.")]
+    max_types: Annotated[int, number(1, help="Different words kept on each side when streaming.")]
     jobs: Annotated[int, number(1, help="Chunks counted at the same time; one per core by default.")]
     on: Place
     address: Address
@@ -77,10 +77,11 @@ class StudyOptions(TypedDict, total=False):
     max_length: Annotated[int, number(1, help="Longer texts are cut to this many words.")]
     model: Annotated[str, choice(ARCHITECTURES, metavar="MODEL", help="lstm or transformer; lstm by default.")]
     guide: Annotated[
-        str, choice(("ibm",), metavar="GUIDE", help="ibm: draw attention towards word counts at first; sentence pairs.")
+        str,
+        choice(("ibm",), metavar="GUIDE", help="ibm: pull attention towards word counts at first; translation only."),
     ]
-    guide_steps: Annotated[int, number(1, help="Steps in which the guide fades; a quarter of all by default.")]
-    uniform_steps: Annotated[int, number(0, help="Hold attention uniform for so many steps at first.")]
+    guide_steps: Annotated[int, number(1, help="Steps until the guide has faded out; a quarter of all by default.")]
+    uniform_steps: Annotated[int, number(0, help="Keep attention uniform for this many steps at first.")]
 
 
 def study(
@@ -130,9 +131,11 @@ class AuditOptions(TypedDict, total=False):
         str, typer.Option(metavar="COLUMN", help="Column of the label, or of the output to explain; optional.")
     ]
     output: Annotated[
-        str, typer.Option(metavar="LABEL", help="Of several labels or values predicted together, the one to explain.")
+        str, typer.Option(metavar="LABEL", help="Label or value to explain, if the model predicts several.")
     ]
-    max_new_tokens: Annotated[int, number(1, help="Tokens that a causal language model writes for each prompt; 8.")]
+    max_new_tokens: Annotated[
+        int, number(1, help="Tokens a causal language model writes for each prompt; 8 by default.")
+    ]
     split: Annotated[str, choice(SPLITS, metavar="SPLIT", help="train, validation or test; test by default.")]
     labels: Annotated[
         str,
@@ -141,7 +144,7 @@ class AuditOptions(TypedDict, total=False):
     sample: Annotated[int, number(1, help="Number of texts, drawn at random; all by default.")]
     seed: Annotated[int, number(0, help="Random seed, of the sample too; 0 by default.")]
     query: Annotated[
-        str, choice(QUERIES, metavar="QUERY", help="Position whose attention explains: first, last, or mean of all.")
+        str, choice(QUERIES, metavar="QUERY", help="Position whose attention is read: first, last, or the mean of all.")
     ]
     headline: Annotated[
         str, typer.Option(metavar="MAP", help='Attention map shown to readers, such as "layer 2 head 1".')
@@ -154,11 +157,11 @@ class AuditOptions(TypedDict, total=False):
     ]
     explanations: Annotated[
         str,
-        typer.Option(metavar="FILE", help="JSON lines of explanations computed elsewhere (SHAP …), to rank beside."),
+        typer.Option(metavar="FILE", help="JSON Lines file of other explanations (SHAP, …) to rank beside the maps."),
     ]
     include_special: Annotated[
         bool,
-        typer.Option("--include-special/--no-include-special", help="Also explain by tokens such as [CLS]."),
+        typer.Option("--include-special/--no-include-special", help="Count tokens such as [CLS] as words too."),
     ]
     adversary_steps: Annotated[
         int,
@@ -193,9 +196,9 @@ class AuditOptions(TypedDict, total=False):
         ),
     ]
     erase: Annotated[
-        str, choice(("delete", "mask"), help="Words are erased by deletion (the default) or by the mask token.")
+        str, choice(("delete", "mask"), help="Erase words by deleting them (the default) or by the mask token.")
     ]
-    spans: Annotated[int, number(2, help="Leave out at most N spans of words of a text, in place of single words.")]
+    spans: Annotated[int, number(2, help="Leave out up to N spans of words per text instead of single words.")]
     smallest_movement: Annotated[
         float,
         share(help=f"Smallest change of the prediction that counts; {AuditSettings.smallest_movement} by default."),
@@ -206,13 +209,15 @@ class AuditOptions(TypedDict, total=False):
     smallest_excess: Annotated[
         float,
         share(
-            help="Smallest share of texts, beyond chance, whose highest word is important; "
+            help="Smallest share of texts, beyond chance, in which the top word matters; "
             f"{AuditSettings.smallest_excess} by default."
         ),
     ]
     smallest_drop: Annotated[
         float,
-        share(help=f"Smallest fall of the probability without words; {AuditSettings.smallest_drop} by default."),
+        share(
+            help=f"Smallest drop in probability without words that counts; {AuditSettings.smallest_drop} by default."
+        ),
     ]
     smallest_divergence: Annotated[
         float,
@@ -265,8 +270,10 @@ class SweepOptions(TypedDict, total=False):
 
     on: Place
     address: Address
-    jobs: Annotated[int, number(1, help="Studies run at the same time; by default one per core or all that fit.")]
-    retries: Annotated[int, number(0, help="Times a failed study is tried again; 1 by default.")]
+    jobs: Annotated[
+        int, number(1, help="Studies to run at the same time; by default one per core, or all that fit on Ray.")
+    ]
+    retries: Annotated[int, number(0, help="How often a failed study is tried again; once by default.")]
     cpus: Annotated[float, number(0, help="Cores for each study; 1 by default.")]
     gpus: Annotated[float, number(0, help="GPUs for each study, with --on ray; none by default.")]
     shared: Annotated[
@@ -284,7 +291,7 @@ def sweep(
     as_json: AsJson = False,
     **settings: Unpack[SweepOptions],
 ) -> None:
-    """Run every study of a grid that is not finished yet; exit code 1 if one failed."""
+    """Run all studies of a grid that are not finished yet; exit code 1 if one failed."""
     from heedful import api
     from heedful.reports.terminal import print_sweep
 

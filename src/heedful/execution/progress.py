@@ -119,7 +119,7 @@ def _line_printer(console: Console) -> OnEvent:
     def on_event(event: Event) -> None:
         if event.get("resumed"):
             started[event["model"]] = (time.monotonic(), event["step"])
-            _print(console, f"  {event['model']} goes on from step {event['step']} of {event['steps']}")
+            _print(console, f"  {event['model']} resumes at step {event['step']} of {event['steps']}")
         elif event.get("done"):
             _print(console, f"  {event['model']}: done")
         elif figures := _figures(event):

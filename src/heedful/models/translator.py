@@ -113,6 +113,10 @@ class PairModel(nn.Module):
         alpha = attention_weights(self.scorer, self.mode, self.config.heads, states, hidden, mask)
         return self.pool(alpha, hidden), alpha
 
+    def cross_attention(self, batch: PairBatch) -> tuple[Float[Tensor, "B H T L"], ...]:
+        """The weights of every layer, from the first to the last; most models have one."""
+        return (self(batch).alpha,)
+
     def loss(self, batch: PairBatch) -> Float[Tensor, ""]:
         """Mean negative log-likelihood of the target words."""
         output, real = self(batch), batch.target_mask

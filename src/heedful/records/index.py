@@ -31,7 +31,16 @@ Kind = RunKind | Literal["unknown"]  # unknown: the manifest is damaged
 RunResult = StudyResult | SweepResult | AuditResult | FollowedTraining | Result
 Row = dict[str, Any]
 State = Literal["running", "finished", "failed", "broken off", "damaged"]
-_WITHIN = {"models", "data", "trace", "trace-train", "checkpoints", "parts", "units"}  # folders of a run, not runs
+_WITHIN = {
+    "models",
+    "data",
+    "trace",
+    "trace-train",
+    "trace-heads",
+    "checkpoints",
+    "parts",
+    "units",
+}  # folders of a run, not runs
 
 
 @dataclass(frozen=True)

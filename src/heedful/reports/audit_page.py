@@ -77,7 +77,7 @@ def render_audit(result: AuditResult, command: str = "") -> str:
         "audit.html.j2",
         without_nan(_payload(result)),
         style=shaded_style(),
-        script=assets("draw.js", "audit.js"),
+        script=assets("draw.js", "grid.js", "audit.js"),
         result=result,
         name=short_name(result.model),
         kicker=kicker(result),

@@ -207,7 +207,7 @@ _RAMPS = {
 
 def shaded_style() -> str:
     """The style of a page whose numbers have colours: audits and sweeps."""
-    return f"{assets('page.css')}\n{shade_css()}{assets('audit.css')}"
+    return f"{assets('page.css')}\n{shade_css()}{assets('grid.css', 'audit.css')}"
 
 
 def shade_css() -> str:

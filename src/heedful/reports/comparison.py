@@ -98,7 +98,7 @@ def headline(runs: Sequence[RunSummary], figures: str = "agreements") -> str:
     elif not apart:
         found = f"{names} are not shown to differ in any of {all_of} {figures}"
     else:
-        found = f"{names} differ in {len(apart)} of {all_of} {figures}: their intervals do not meet"
+        found = f"{names} differ in {len(apart)} of {all_of} {figures}: their intervals do not overlap"
     return f"{found}. Not counted: {left_out}." if left_out else f"{found}."
 
 
@@ -119,7 +119,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of which two runs have intervals that do not meet: in words, its symbol, and its value in each run."""
+    """A figure whose intervals in two runs do not overlap: in words, its symbol, and its value in each run."""
 
     concept: str
     symbol: str
@@ -127,7 +127,7 @@ class Difference:
 
 
 def differing(runs: Sequence[RunSummary], spell: Callable[[Estimate], str] = with_interval) -> list[Difference]:
-    """The figures of which two runs have intervals that do not meet; only runs whose verdict has answers count."""
+    """The figures of which two runs have intervals that do not overlap; only runs whose verdict has answers count."""
     counted, lines = [run for run in runs if not run.failed], []
     for name, estimates in common(counted).items():
         if max(e.low for e in estimates) > min(e.high for e in estimates):

@@ -15,7 +15,7 @@ from heedful.data.ragged import Ragged
 from heedful.data.subwords import Subwords, Tokeniser
 from heedful.data.vocabulary import BOS, EOS, PAD, UNK
 from heedful.reports.html import Arrays
-from heedful.studies.page_data import ModelView, PairExamples, TextExamples, top
+from heedful.studies.page_data import HeadExamples, ModelView, PairExamples, TextExamples, top
 from heedful.studies.page_words import AttendedWords, TranslatedWords
 from heedful.studies.run_directory import RunDirectory
 
@@ -106,6 +106,15 @@ def embed_pairs(run: RunDirectory, examples: PairExamples, arrays: Arrays) -> di
         "languages": run.data_summary()["languages"],
         **spelling(run.tokeniser(), used),
     }
+
+
+def embed_heads(heads: HeadExamples, examples: TextExamples | PairExamples, arrays: Arrays) -> dict[str, Any]:
+    """What every head attends to, √α in 255 levels: step by step, text by text, layer by layer, head by head."""
+    flat = np.concatenate([weights.ravel() for step in heads.weights for weights in step])
+    arrays.add("heads", np.rint(np.sqrt(flat) * ALPHA_LEVELS).astype(np.uint8))
+    places = {int(i): place for place, i in enumerate(examples.index)}
+    items = [places[int(i)] for i in heads.index]
+    return {"heads": {"layers": heads.layers, "heads": heads.heads, "items": items}}
 
 
 def _add_pair_view(arrays: Arrays, view: ModelView) -> None:

@@ -39,7 +39,8 @@ def kicker(result: StudyResult, config: StudyConfig) -> str:
     if result.task == "translation":
         direction = " → ".join(result.data.get("languages", ()))
         data = f"{result.data['train']:,} sentence pairs {direction}".rstrip()
-        model = "LSTM translator + attention"
+        cell = config.translator.cell
+        model = "Transformer translator" if cell == "transformer" else f"{cell.upper()} translator + attention"
     else:
         data = f"{result.data['train']:,} {unit(result)}"
         model = f"{_ENCODERS[config.model.encoder]} + attention"
@@ -310,7 +311,12 @@ def gain_sentence(gain: Estimate | None, task: str) -> str:
     """What attention adds to accuracy, with its interval; empty where it was not measured."""
     if gain is None or gain.low != gain.low:
         return ""
-    value, low, high = (written(100 * share, 1) for share in (gain.value, gain.low, gain.high))
     what = "token accuracy" if task == "translation" else "accuracy"
-    verb = "may add or cost" if gain.low <= 0 <= gain.high else "adds" if gain.value > 0 else "changes"
-    return f"Learned attention {verb} {what}: {value} points ({between(low, high)}) over the same model without it."
+    value, low, high = (written(100 * share, 1) for share in (gain.value, gain.low, gain.high))
+    if gain.low <= 0 <= gain.high:
+        return f"At the rings, attention is worth {value} points of {what} ({between(low, high)}), which may be chance."
+    size = value.removeprefix("−")
+    ends = between(low, high)
+    if gain.value > 0:
+        return f"At the rings, attention adds {size} points of {what} ({ends})."
+    return f"At the rings, attention costs {size} points of {what} (change {ends})."

@@ -253,24 +253,29 @@ _FIRST_SCRIPTS = (
     *("stage.js", "scatter.js", "examples.js"),
 )
 _TEXT_SCRIPTS = ("strips.js", "texts.js", "tokens.js")
-_PAIR_SCRIPTS = ("pairs.js", "matrices.js", "links.js", "translations.js")
+_PAIR_SCRIPTS = ("pairs.js", "translations.js")
+_MATRIX_SCRIPTS = ("matrices.js", "links.js")
+_HEAD_SCRIPTS = ("grid.js", "heads.js")
 
 
 def fill_training_page(template: str, payload: Payload, **words: Any) -> str:
     """A page with a slider over training: its words, its numbers, and the scripts of its task."""
     content, task = payload.content, payload.content["task"]
     several = "runs" in content
-    examples = _PAIR_SCRIPTS if task == "translation" else _TEXT_SCRIPTS
+    translating, heads = task == "translation", "heads" in content
+    matrices = _MATRIX_SCRIPTS if translating or heads else ()
+    examples = (*matrices, *(_HEAD_SCRIPTS if heads else ()), *(_PAIR_SCRIPTS if translating else _TEXT_SCRIPTS))
     charts = "comparison.js" if several else "charts.js"
     return fill(
         template,
         content,
-        style=assets("page.css"),
+        style=assets("page.css", *(("grid.css",) if heads else ())),
         script=assets(*_FIRST_SCRIPTS, charts, *examples, "page.js"),
         task=task,
         terms=TERMS.get(task, TERMS["classification"]),
         equations=equations(task),
         dots=Markup() if several else dots_and_whiskers(content["agreements"], content["random"]),
+        heads=content.get("heads"),
         counted="lexicon/counting" in payload.arrays.directory,
         arrays=payload.arrays.packed(),
         **{"alignment": [], "has_paper": False, "stage": False} | words,

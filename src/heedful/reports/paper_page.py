@@ -68,7 +68,8 @@ def write_docs_page(
 ) -> Path:
     """Write a paper's page of the docs, with its figures in `figures`; returns the page's path.
 
-    What the paper is about comes first, then how close we are, then claims, then results, then the rest of the preface
+    What the paper is about comes first, then how close we are (of our own experiments, which nobody has published, the
+    first figure), then claims, then results, then the rest of the preface
     from its first section on: equations and departures. preface, claims_markdown: Markdown of our own, taken as it is;
     everything that comes from results is escaped. earlier: experiments whose results were made with earlier settings.
     behind: results of a smaller budget, whose tables are folded behind those of the same experiment.
@@ -79,16 +80,22 @@ def write_docs_page(
         raise DataError(f"{out}: two figures are called {next(name for name in names if names.count(name) > 1)!r}")
     title = "" if preface.lstrip().startswith("# ") else f"# {markdown_text(paper)}"
     cells = compared_cells(results)
+    opening_figure = _opening_figure(results, cells)
     opening, *sections = re.split(r"^(?=## )", preface.strip(), maxsplit=1, flags=re.MULTILINE)
     blocks = [
         f"<!-- Written by a command from the results of {re.sub('[^A-Za-z0-9]', '', paper)}; do not edit. -->",
         title,
         opening.strip(),
         *_docs_closeness(paper, cells, out, figures),
+        *([] if opening_figure is None else _docs_figure(opening_figure, opening_figure.caption, out, figures)),
         "" if claims_markdown.lstrip().startswith("#") or not claims_markdown.strip() else "## Claims",
         claims_markdown.strip(),
         markdown_text(legend(_tables(results))),
-        *(block for result in results for block in _docs_section(result, out, figures, earlier, behind)),
+        *(
+            block
+            for result in results
+            for block in _docs_section(result, out, figures, earlier, behind, opening_figure)
+        ),
         *(section.strip() for section in sections),
     ]
     write_text(out, "\n\n".join(block for block in blocks if block) + "\n")
@@ -133,6 +140,7 @@ def write_paper_report(
         close=close_tables(cells),
         close_sentence=how_close_sentence(cells),
         close_figure=closeness_figure(paper, cells),
+        opening_figure=_opening_figure(results, cells),
         close_summary=summary_rows(cells),
         close_heads=SUMMARY_HEADS,
         closeness_html=closeness_html,
@@ -180,25 +188,35 @@ def _docs_closeness(paper: str, cells: Sequence[ComparedCell], out: Path, figure
     figure = closeness_figure(paper, cells)
     if figure is None:
         return []
+    drawn = _docs_figure(figure, figure.caption, out, figures)
+    return ["## How close are we?", *drawn, closeness_markdown(cells)]
+
+
+def _opening_figure(results: "Sequence[Result]", cells: Sequence[ComparedCell]) -> Figure | None:
+    """The figure that opens the page of experiments of our own; None where there are published numbers to compare."""
+    return None if cells else next((figure for result in results for figure in result.finding.figures), None)
+
+
+def _docs_figure(figure: Figure, caption: str, out: Path, figures: Path) -> list[str]:
+    """A figure, drawn into `figures`, and its caption."""
     svg, _ = draw_figure(figure, figures)
     place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
-    return [
-        "## How close are we?",
-        f"![{markdown_text(_description(figure))}]({place})",
-        markdown_text(figure.caption),
-        closeness_markdown(cells),
-    ]
+    return [f"![{markdown_text(_description(figure))}]({place})", markdown_text(caption)]
 
 
 def _docs_section(
-    result: "Result", out: Path, figures: Path, earlier: Collection[str], behind: "Sequence[Result]"
+    result: "Result",
+    out: Path,
+    figures: Path,
+    earlier: Collection[str],
+    behind: "Sequence[Result]",
+    shown: Figure | None,
 ) -> list[str]:
+    """A result with its tables and figures; shown: a figure that the page has already."""
     blocks = [f"## {markdown_text(result.title)}", *_docs_tables(result)]
     for figure in result.finding.figures:
-        svg, _ = draw_figure(figure, figures)
-        place = quote(Path(os.path.relpath(svg, out.parent)).as_posix())
         caption = figure.caption if figure.title == result.title else _description(figure)
-        blocks += [f"![{markdown_text(_description(figure))}]({place})", markdown_text(caption)]
+        blocks += [] if figure is shown else _docs_figure(figure, caption, out, figures)
     blocks.append("\n".join(f"- {markdown_text(note)}" for note in result.finding.notes))
     provenance = " · ".join(markdown_text(part) for part in _provenance(result, earlier))
     blocks.append(f"<sub><code>{markdown_text(result.manifest.command or '')}</code> · {provenance}</sub>")

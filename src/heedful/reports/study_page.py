@@ -12,7 +12,7 @@ from heedful.html import between, concept, symbol
 from heedful.metrics.statistics import Estimate
 from heedful.papers.published import published_agreements, published_bleu, published_stars
 from heedful.reports import first_screen
-from heedful.reports.examples import embed_pairs, embed_texts, embed_translations, embed_words, run_words
+from heedful.reports.examples import embed_heads, embed_pairs, embed_texts, embed_translations, embed_words, run_words
 from heedful.reports.html import (
     MODEL_TITLES,
     NONE,
@@ -28,7 +28,15 @@ from heedful.reports.html import (
 from heedful.storage.serialization import digest
 from heedful.studies.page_data import RECORDED, PageModel, PairExamples, StudyPageData, study_page_data
 from heedful.studies.page_words import AttendedWords, TranslatedWords
-from heedful.studies.result import AgreementResult, AlignmentResult, Curve, ModelSummary, StudyResult, agreement_row
+from heedful.studies.result import (
+    MIN_SEEDS,
+    AgreementResult,
+    AlignmentResult,
+    Curve,
+    ModelSummary,
+    StudyResult,
+    agreement_row,
+)
 from heedful.studies.run_directory import ModelSpec, RunDirectory
 from heedful.studies.verdict import size_of
 
@@ -125,7 +133,9 @@ def _agreement_line(row: AgreementResult, corpus: str) -> dict[str, str]:
         "xi": percent(row.xi.value) + ("" if row.xi_reached else "*"),
         "xi_interval": interval(row.xi),
         "xi_seeds": " · ".join(percent(xi) for xi in row.xi_per_seed) or NONE,
-        "seeds": with_interval(row.over_seeds),
+        "seeds": with_interval(row.over_seeds)
+        if len(row.per_seed) >= MIN_SEEDS
+        else " · ".join(percent(share) for share in row.per_seed),
         "ties": f"{row.ties:,}",
         "xi_bleu": NONE if row.xi_bleu is None else f"{row.xi_bleu:.1f}",
         "paper": percent(published[key] / 100) if key in published else NONE,
@@ -344,7 +354,10 @@ def study_payload(run: RunDirectory, result: StudyResult, data: StudyPageData) -
     }
     if result.task == "translation":
         content |= {"bleu": bleu_curves(result), "alignment": _alignment(result.alignment)}
-    return Payload.of(content | embedded(data, [run], arrays), arrays)
+    content |= embedded(data, [run], arrays)
+    if data.heads is not None and data.examples is not None:
+        content |= embed_heads(data.heads, data.examples, arrays)
+    return Payload.of(content, arrays)
 
 
 def embedded(

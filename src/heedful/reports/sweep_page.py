@@ -64,8 +64,8 @@ def render_sweep(result: SweepResult, name: str) -> str:
 def headline(result: SweepResult) -> str:
     """What the sweep found: the axis that moves accuracy most, or that nothing does.
 
-    Studies differ where the intervals of the best and the worst do not meet; the axis is the one whose values have the
-    means furthest apart.
+    Studies differ where the intervals of the best and the worst do not overlap; the axis is the one whose values have
+    the means furthest apart.
     """
     key = next(iter(result.figure_keys()), "")
     found = [(study, figure.estimate) for study in result.studies if (figure := study.figure(key)) is not None]

@@ -167,9 +167,9 @@ def print_preflight(result: "Preflight") -> None:
     if outputs:
         console.print(table)
     elif result.verdict == "uninformative":
-        console.print("no words are listed: those that stand out most would do so by chance")
+        console.print("no words are listed: even the strongest could be chance")
     else:
-        console.print("no word speaks for an output or against it")
+        console.print("no word predicts an output better than chance")
     if (errors := result.alignment) is not None:
         console.print(
             f"alignment error of counts alone: {errors.counting.value:.1%} (α^IBM), {errors.model_1.value:.1%} "
@@ -320,7 +320,7 @@ def _tau(scores: "Scores") -> Table:
 
 def _ranking(result: "AuditResult") -> Table:
     """Every explanation with its grade, the best first."""
-    names = {"tau": "τ", "comprehensiveness": "fall without", "token f1": "token F1", "iou f1": "IOU F1"}
+    names = {"tau": "τ", "comprehensiveness": "drop", "token f1": "token F1", "iou f1": "IOU F1"}
     rows = result.ranking()
     kept = [name for name in rows[0] if name in names and any(row[name] is not None for row in rows)]
     table = _table("explanation", "grade", *(names[name] for name in kept), "seconds")
@@ -434,9 +434,7 @@ def print_sweep(result: "SweepResult", report: Path) -> None:
     if agreements := [key.removesuffix(" own") for key in keys if key.startswith("A(")]:
         _print_letters(console, agreements)
     if any(study.status != "answered" for study in result.studies):
-        console.print(
-            "†: learned nothing or had too few texts, so its agreements are those of models without knowledge"
-        )
+        console.print("†: learned nothing or had too few texts, so its agreements mean nothing")
     for study in result.failed:
         line = f"failed: {study.folder} ({', '.join(study.place)}): {study.error}"
         console.print(Text(line, style="red"), soft_wrap=True)

@@ -22,7 +22,7 @@ OWN_NAMES = frozenset(
     {
         "config.toml", "manifest.json", "result.json", "lock.json", "heartbeat.json", "metrics.jsonl", "done.json",
         "following.json", "grid.toml", "summary.csv", "summary.parquet", "data", "models", "trace", "trace-train",
-        "checkpoints", "parts", "units", "studies", "tensorboard",
+        "trace-heads", "checkpoints", "parts", "units", "studies", "tensorboard",
     }
 )  # fmt: skip
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}

@@ -103,6 +103,7 @@ def _train_classifier(job: ModelTraining) -> dict[str, Any]:
         }
         for name, snapshot in seen.items():
             job.folder.record(step, snapshot, name)
+        job.record_heads(step, model, recorded["validation"])
         return {"accuracy": seen["validation"].accuracy, "loss": seen["validation"].loss}
 
     train = job.run.split("train")

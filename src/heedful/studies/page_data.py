@@ -19,7 +19,7 @@ from heedful.models.lexicon import count_table
 from heedful.studies.analysis import word_links
 from heedful.studies.page_words import AttendedWords, TranslatedWords, attended_words, translated_words
 from heedful.studies.result import StudyResult, decisive
-from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_of
+from heedful.studies.run_directory import ModelKind, ModelSpec, RunDirectory, model_of, shown_heads
 from heedful.tracing.store import Trace
 
 RECORDED: tuple[ModelKind, ...] = ("standard", "uniform", "attention-only")
@@ -27,6 +27,7 @@ MOST_TEXTS, FEWEST_TEXTS = 200, 12
 MOST_PAIRS, FEWEST_PAIRS = 150, 8
 LARGEST_TEXTS = 3_500_000  # bytes of embedded values, so that a page stays under 5 MB even if nothing compresses
 LARGEST_PAIRS = 2_000_000  # likewise 3 MB
+LARGEST_HEADS = 1_000_000
 POSSIBLE, SURE = 1, 2
 EASY_LENGTH = 8, 26  # tokens of a text that can be taken in at a glance
 
@@ -126,16 +127,41 @@ class PairExamples:
 
 
 @dataclass(frozen=True, eq=False)
+class HeadExamples:
+    """What every head attends to in some of the examples, step by step.
+
+    model: its name. index: the examples' numbers in their split. weights: of each step and example,
+    (layers, heads, T, L).
+    """
+
+    model: str
+    index: NDArray[np.int64]
+    weights: tuple[tuple[NDArray[np.float32], ...], ...]
+
+    @property
+    def layers(self) -> int:
+        """How many layers have maps."""
+        return int(self.weights[0][0].shape[0])
+
+    @property
+    def heads(self) -> int:
+        """How many maps a layer has."""
+        return int(self.weights[0][0].shape[1])
+
+
+@dataclass(frozen=True, eq=False)
 class StudyPageData:
     """models and words: of each run. examples: None where the runs were not evaluated on the same texts.
 
-    gain: accuracy of the standard models less that of their uniform twins, of one run.
+    gain: accuracy of the standard models less that of their uniform twins, of one run. heads: None where a model has
+    one head.
     """
 
     models: tuple[tuple[PageModel, ...], ...]
     examples: TextExamples | PairExamples | None
     words: tuple[AttendedWords | TranslatedWords, ...]
     gain: Estimate | None = None
+    heads: HeadExamples | None = None
 
 
 def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
@@ -143,8 +169,24 @@ def study_page_data(run: RunDirectory, result: StudyResult) -> StudyPageData:
     first, second = result.seeds[:2]
     specs = [ModelSpec("standard", first), ModelSpec("standard", second)]
     models = _page_models(run, result, specs + [_twin(run, kind, first) for kind in RECORDED[1:]])
-    words = _words(run, result, models[0].steps)
-    return StudyPageData((models,), _examples(run, models), (words,), attention_gain(run, result))
+    words, heads = _words(run, result, models[0].steps), head_examples(run, models[0].steps)
+    examples = _examples(run, models, () if heads is None else heads.index.tolist())
+    return StudyPageData((models,), examples, (words,), attention_gain(run, result), heads)
+
+
+def head_examples(run: RunDirectory, steps: Sequence[int]) -> HeadExamples | None:
+    """What every head attended to at those steps, in as many examples as fit into `LARGEST_HEADS` bytes, at least one.
+
+    None where the model has one head, or was trained before heads were recorded.
+    """
+    spec = shown_heads(run.config())
+    model = run.model(spec)
+    if not model.heads_folder().exists():
+        return None
+    maps = [model.heads(step) for step in steps]
+    size = np.cumsum([len(steps) * weights.size for weights in maps[0].weights])
+    fits = max(1, int(np.sum(size <= LARGEST_HEADS)))
+    return HeadExamples(spec.name, maps[0].example[:fits].astype(np.int64), tuple(m.weights[:fits] for m in maps))
 
 
 def attention_gain(run: RunDirectory, result: StudyResult) -> Estimate | None:
@@ -181,12 +223,14 @@ def _twin(run: RunDirectory, kind: ModelKind, seed: int) -> ModelSpec:
     return model_of(run.config(), ModelSpec(kind, seed))
 
 
-def text_examples(split: EncodedSplit, models: Sequence[PageModel], counted: Ragged | None = None) -> TextExamples:
-    """Some texts as every model saw them; the first model decides which."""
+def text_examples(
+    split: EncodedSplit, models: Sequence[PageModel], counted: Ragged | None = None, also: Sequence[int] = ()
+) -> TextExamples:
+    """Some texts as every model saw them; the first model decides which. also: texts to add to them."""
     first = models[0]
     named = featured(first, split.lengths, np.arange(len(split)))
     chosen = choose_texts(first.trace, split.lengths, _bytes_per_position(models))
-    index = np.array(list(dict.fromkeys([*named.values(), *chosen.tolist()])), dtype=np.int64)
+    index = np.array(list(dict.fromkeys([*named.values(), *chosen.tolist(), *also])), dtype=np.int64)
     views = tuple(ModelView.of(model, index) for model in models)
     places = {name: index.tolist().index(text) for name, text in named.items()}
     return TextExamples(split, index, views, None if counted is None else counted.take(index), places)
@@ -328,18 +372,18 @@ def _page_models(
     )
 
 
-def _examples(run: RunDirectory, models: Sequence[PageModel]) -> TextExamples | PairExamples:
+def _examples(run: RunDirectory, models: Sequence[PageModel], also: Sequence[int] = ()) -> TextExamples | PairExamples:
     if run.config().task == "translation":
-        return _pair_examples(run, models)
-    return text_examples(run.split("validation"), models, counted_attention(run))
+        return _pair_examples(run, models, also)
+    return text_examples(run.split("validation"), models, counted_attention(run), also)
 
 
-def _pair_examples(run: RunDirectory, models: Sequence[PageModel]) -> PairExamples:
+def _pair_examples(run: RunDirectory, models: Sequence[PageModel], also: Sequence[int]) -> PairExamples:
     split, lexicon = run.pairs("validation"), run.model(ModelSpec("lexicon", 0)).trace()
     per_output = sum(len(model.steps) * (20 if model.attends else 16) for model in models)
     named = featured(models[0], split.source.lengths, models[0].trace.example())
     varied = choose_pairs(models[0].trace, split, _bytes_per_position(models), per_output).tolist()
-    index = list(dict.fromkeys([*named.values(), *varied]))
+    index = list(dict.fromkeys([*named.values(), *varied, *also]))
     chosen = take_pairs(split, np.array(index, dtype=np.int64))
     views = tuple(ModelView.of(model, chosen.rows) for model in models)
     counted = (lexicon.quantity("alpha", step).take(chosen.rows) for step in (lexicon.steps[0], lexicon.steps[-1]))

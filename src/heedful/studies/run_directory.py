@@ -4,7 +4,8 @@ runs/<name>/config.toml                the settings
             manifest.json              kind, versions, commit, machine, times; the checksum of result.json
             data/                      the encoded texts and the vocabulary that the models get; checksums.json
             models/<kind>-<seed>/      metrics.jsonl, trace/<step>.parquet, checkpoints/<step>/, done.json
-                                       (and trace-train/ where a sample of the training texts is recorded too)
+                                       (and trace-train/ where a sample of the training texts is recorded too,
+                                       trace-heads/ where there are several heads)
             result.json                the measures
             report.html                the page
             lock.json, heartbeat.json  the process that works here, while there is one
@@ -48,6 +49,7 @@ from heedful.storage.run_files import listed, read_bounded, refuse_irregular
 from heedful.storage.serialization import digest, from_toml, to_toml
 from heedful.storage.step_cache import Damage, Notify, StepRecord, repair_notice
 from heedful.studies.result import StudyResult
+from heedful.tracing.heads import HeadMaps, read_heads, write_heads
 from heedful.tracing.store import Snapshot, Trace, write_step
 
 E = TypeVar("E", EncodedSplit, EncodedPairs)
@@ -80,6 +82,19 @@ class ModelDirectory:
             self.summary()
         files = {Path(name): checksum for name, checksum in (self.done.files() if self.is_done() else {}).items()}
         return Trace(folder, {name.name: sum for name, sum in files.items() if name.parent.name == folder.name})
+
+    def heads_folder(self) -> Path:
+        """One Parquet file per recorded step of a model with several heads."""
+        return self.root / "trace-heads"
+
+    def heads(self, step: int) -> HeadMaps:
+        """The matrices of all heads in a few texts."""
+        return read_heads(self.verified(self.heads_folder() / f"{step}.parquet"))
+
+    def record_heads(self, step: int, maps: HeadMaps) -> None:
+        """Store the matrices of one step."""
+        folder = self.heads_folder()
+        self.note(folder / f"{step}.parquet", write_heads(folder, step, maps))
 
     def checkpoint_folder(self, step: int) -> Path:
         """Weights at a step."""
@@ -115,8 +130,8 @@ class ModelDirectory:
 
     def remove_unlisted_traces(self) -> None:
         """Remove trace files that an interrupted training wrote after its checkpoint; it writes them again."""
-        for split in get_args(Recorded):
-            for path in listed(self.trace_folder(split), "*.parquet"):
+        for folder in (*map(self.trace_folder, get_args(Recorded)), self.heads_folder()):
+            for path in listed(folder, "*.parquet"):
                 if self._name(path) not in self.written and path.is_file():
                     path.unlink()
 
@@ -204,6 +219,11 @@ def model_of(config: StudyConfig, spec: ModelSpec) -> ModelSpec:
     'uniform-2'
     """
     return ModelSpec(spec.kind, config.twin_seed(spec.seed)) if spec.kind in _TWINS else spec
+
+
+def shown_heads(config: StudyConfig) -> ModelSpec:
+    """The model whose heads are recorded one by one, if it has several: the first seed's standard model."""
+    return ModelSpec("standard", config.seeds[0])
 
 
 def sample_indices(size: int, wanted: int) -> NDArray[np.int64]:

@@ -44,7 +44,9 @@ from heedful.studies.run_directory import (
     Recorded,
     RunDirectory,
     model_of,
+    shown_heads,
 )
+from heedful.tracing.heads import has_heads, record_heads
 
 Model = AttentionClassifier | PairModel | BagOfWordsProxy
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind
@@ -109,6 +111,13 @@ class ModelTraining:
     def folder(self) -> ModelDirectory:
         """Where the model's files lie."""
         return self.run.model(self.spec)
+
+    def record_heads(
+        self, step: int, model: AttentionClassifier | PairModel, examples: EncodedSplit | EncodedPairs
+    ) -> None:
+        """Store what every head attends to, of the one model whose heads the page shows, if it has several."""
+        if self.spec == shown_heads(self.run.config()) and has_heads(model):
+            self.folder.record_heads(step, record_heads(model, examples))
 
     def tell(self, notice: str) -> None:
         """Say something that people should know."""

@@ -103,6 +103,7 @@ def _train_translator(job: ModelTraining) -> dict[str, Any]:
                 gain = bleu_gain(translations, references)
                 measured |= {"accuracy": seen.accuracy, "loss": seen.loss, "bleu": bleu.score}
                 measured |= {"bleu_gain": gain.gain, "bleu_gain_se": gain.se}
+        job.record_heads(step, model, recorded["validation"])
         return measured
 
     train = job.run.pairs("train")

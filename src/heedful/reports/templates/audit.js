@@ -107,30 +107,12 @@ function offerHeads() {
   const choose = (map, focus = false) => {
     chosen = map;
     if (focus || document.activeElement?.closest("details.grid")) history.replaceState(null, "", address("head", map));
-    for (const button of document.querySelectorAll("details.grid button")) {
-      const own = button.parentElement.dataset.map === map;
-      button.setAttribute("aria-pressed", own);
-      button.tabIndex = own ? 0 : -1;
-      if (own && focus && button.offsetParent) button.focus();
-    }
+    pressHead(map, focus);
     showHead(map);
   };
 
-  const go = (event) => {
-    const cell = event.target.closest("td");
-    const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key] ?? [0, 0];
-    if (!cell || !(down || right)) return;
-    event.preventDefault();
-    const row = cell.parentElement.parentElement.rows[cell.parentElement.sectionRowIndex + down];
-    const next = row?.cells[cell.cellIndex + right];
-    if (next?.dataset.map) choose(next.dataset.map, true);
-  };
-
   for (const cell of document.querySelectorAll("details.grid td.cell")) {
-    const label = `${cell.dataset.map}: ${cell.textContent}`;
-    const button = element("button", { type: "button", "aria-label": label, title: label }, element("span", { class: "tau", text: cell.textContent }));
-    button.addEventListener("click", () => choose(cell.dataset.map));
-    cell.replaceChildren(button);
+    headButton(cell, `${cell.dataset.map}: ${cell.textContent}`, element("span", { class: "tau", text: cell.textContent }), choose);
   }
   const draw = () => {
     const text = chosenText();
@@ -151,7 +133,7 @@ function offerHeads() {
       grid.classList.add("alone");
     }
   };
-  for (const grid of grids) grid.addEventListener("keydown", go);
+  for (const grid of grids) walkHeads(grid, choose);
   against.addEventListener("change", show);
   byId("head-tools").addEventListener("submit", (event) => event.preventDefault());
   show();

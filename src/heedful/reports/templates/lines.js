@@ -15,7 +15,8 @@ function lineChart(holder, title, { series, references = [], low, high, format =
     const left = 36, right = below ? 70 : Math.max(22 + 6.8 * longest, 130), top = 10, height = 290, bottom = 34;
     const x = (step) => left + Math.sqrt(step / last) * (width - left - right);
     const y = (value) => top + (1 - (value - low) / (high - low)) * (height - top - bottom);
-    const names = below ? series.length + references.length : 0;
+    const isFolded = (name, symbol) => 36 + 6.8 * `${name} ${symbol ?? ""}`.length > width && name.includes(" ↔ "); // onto a second line
+    const names = below ? references.length + series.reduce((many, one) => many + (isFolded(one.label, one.symbol) ? 2 : 1), 0) : 0;
     const svg = picture(holder, width, height + (names && 12 + 18 * names), title);
     for (let tick = low; tick <= high + 1e-9; tick += high - low > 0.6 ? 0.2 : high - low > 0.15 ? 0.1 : 0.02) {
       shape(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) });
@@ -77,11 +78,15 @@ function lineChart(holder, title, { series, references = [], low, high, format =
       label.node = shape(text, "tspan");
       if (!below && label.symbol) shape(text, "tspan", { class: "soft" }, ` ${label.symbol}`);
     }
-    if (below) labels.forEach((label, i) => {
-      const at = height + 10 + 18 * i;
+    let at = height + 10;
+    if (below) for (const label of labels) {
+      const [first, second] = isFolded(label.name, label.symbol) ? label.name.split(" ↔ ") : [label.name];
       shape(svg, "path", { class: label.line, d: `M2 ${at - 4}h26` });
-      named(shape(svg, "text", { class: label.colour, x: 36, y: at }), label, true);
-    });
+      if (second) named(shape(svg, "text", { class: label.colour, x: 36, y: at }), { name: `${first} ↔` }, true);
+      if (second) at += 16;
+      named(shape(svg, "text", { class: label.colour, x: 36, y: at }), { name: second ?? first, symbol: label.symbol }, true);
+      at += 18;
+    }
     drawn.labels = labels;
     drawn.x = x;
     const hit = shape(svg, "rect", { class: "hit", "data-hit": "", x: left, y: top, width: width - left - right, height: height - top - bottom });

@@ -17,8 +17,8 @@ class Links {
     const room = Math.max(...left.map(Matrices.room)) + 8, other = Math.max(...right.map(Matrices.room)) + 8;
     const from = Math.min(room, width * 0.36), to = width - Math.min(other, width * 0.36);
     const y = (i, many) => 20 + ((i + 0.5) * (size - 26)) / many;
-    shape(svg, "text", { class: "soft", x: from - 8, y: 12, "text-anchor": "end" }, page.languages[0]);
-    shape(svg, "text", { class: "soft", x: to + 8, y: 12 }, page.languages[1]);
+    shape(svg, "text", { class: "soft", x: from - 8, y: 12, "text-anchor": "end" }, list.columns[0]);
+    shape(svg, "text", { class: "soft", x: to + 8, y: 12 }, list.columns[1]);
     const bundle = shape(svg, "g");
     this.lines = Array.from({ length: T * L }, (_, at) => shape(bundle, "path", { class: "tie", visibility: "hidden",
       d: `M${from} ${y(at % L, L)}C${(from + to) / 2} ${y(at % L, L)} ${(from + to) / 2} ${y(Math.floor(at / L), T)} ${to} ${y(Math.floor(at / L), T)}` }));

@@ -130,3 +130,17 @@ function label(parent, place, text, list, attributes) {
   if (!page.special[place] && list.isFound(page.words[place])) node.classList.add("found");
   return node;
 }
+
+/** What a level of attention stands for, and how dark it is. */
+function weight(level) {
+  return { value: meaning.alpha(level), amount: level / 255 };
+}
+
+/** A word or a part of one, shortened to `most` characters; letters that go on with a word have a hyphen before them. */
+function piece(place, most = Infinity, book = page) {
+  const goesOn = book.joined?.[place] && /^[\p{L}\p{M}\p{N}]/u.test(book.words[place]);
+  const text = (goesOn ? "‑" : "") + spelt(book.words[place], book.special[place]);
+  if (text.length <= most) return text;
+  const letters = [...new Intl.Segmenter().segment(text.slice(0, 8 * most))].map((s) => s.segment);
+  return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
+}

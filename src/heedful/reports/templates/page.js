@@ -83,10 +83,10 @@ document.addEventListener("keydown", (event) => {
 function askedFor() {
   const asked = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   const step = asked.has("step") ? Number(asked.get("step")) : NaN;
-  return { step: Number.isFinite(step) ? step : null, example: asked.get("text") ?? asked.get("pair"), word: asked.get("word") };
+  return { step: Number.isFinite(step) ? step : null, example: asked.get("text") ?? asked.get("pair"), word: asked.get("word"), head: asked.get("head") };
 }
 
-const shownNow = {}; // of the address: the example and the word that were chosen
+const shownNow = {}; // of the address: the example, the word and the head that were chosen
 
 /** Write what is shown into the address, so that it can be sent to somebody. */
 function keepAddress() {

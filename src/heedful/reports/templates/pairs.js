@@ -25,6 +25,7 @@ class Pairs extends ExampleList {
       return pair;
     });
     super(arrays, pairs, 5);
+    this.columns = page.languages;
     this.rows = row;
     this.cells = cell;
     whenSized(this.list, () => { for (const card of this.cards) this.lay(card); this.show(state.at); });
@@ -311,11 +312,6 @@ function mean(numbers) {
   return numbers.reduce((a, b) => a + b, 0) / numbers.length;
 }
 
-/** What a level of attention stands for, and how dark it is. */
-function weight(level) {
-  return { value: meaning.alpha(level), amount: level / 255 };
-}
-
 function spelled(quantity, value) {
   if (quantity === "beta") return probabilityOf(value);
   return quantity === "delta" ? signed(value) : percent(value);
@@ -326,15 +322,6 @@ function probabilityOf(odds) {
   const p = 1 / (1 + Math.exp(-odds));
   if (p >= 0.1) return p.toFixed(p > 0.99 ? 3 : 2);
   return p < 0.0001 ? "< 0.0001" : p.toPrecision(2);
-}
-
-/** A word or a part of one, shortened to `most` characters; letters that go on with a word have a hyphen before them. */
-function piece(place, most = Infinity, book = page) {
-  const goesOn = book.joined[place] && /^[\p{L}\p{M}\p{N}]/u.test(book.words[place]);
-  const text = (goesOn ? "‑" : "") + spelt(book.words[place], book.special[place]);
-  if (text.length <= most) return text;
-  const letters = [...new Intl.Segmenter().segment(text.slice(0, 8 * most))].map((s) => s.segment);
-  return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";
 }
 
 function quoted(place) {
@@ -354,4 +341,5 @@ function showExamples(arrays) {
     (n < all ? `${n} of the ${steps(all)} validation pairs, chosen for variety, so rare cases are over-represented. ` : `All ${n} validation pairs, unlike ones next to each other. `) +
     "A row is an output word, given the right words before it; a column is a source word. Attention and word knowledge move with the slider; word counts, what counting alone would attend to, do not. Lines lead from each output word to the source words it attends to. Sorting uses the last step.");
   showStage(list);
+  if (page.heads) showHeads(arrays, list);
 }

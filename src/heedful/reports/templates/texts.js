@@ -296,4 +296,5 @@ function showExamples(arrays) {
     (n < all ? `${n} of the ${steps(all)} ${TERMS.shown}, chosen for variety, so rare cases are over-represented. ` : `All ${n} ${TERMS.shown}, unlike ones next to each other. `) +
     "At the slider’s step, words are shaded by attention (how much weight the model gives a word), word knowledge (what the word predicts by itself) and influence (how much the prediction depends on it). The colours mean the same at every step and for every model. Sorting uses the last step.");
   showStage(list);
+  if (page.heads) showHeads(arrays, list);
 }
