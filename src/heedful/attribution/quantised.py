@@ -118,7 +118,7 @@ def _from_4_bits(part: Any) -> Tensor:
 
 def _is_wrapped(weight: Any) -> bool:
     """Whether a weight is of a class of its own that can be turned into a plain tensor."""
-    return isinstance(weight, Tensor) and type(weight) not in (Tensor, nn.Parameter) and hasattr(weight, "dequantize")
+    return isinstance(weight, Tensor) and type(weight).dequantize is not Tensor.dequantize
 
 
 def _is_packed(part: nn.Module) -> bool:
