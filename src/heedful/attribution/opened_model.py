@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.attribution.network import Change, ModelParts, Query
+from heedful.attribution.quantised import unpacked
 from heedful.attribution.taps import Attention, Taps
 from heedful.errors import DataError
 from heedful.models.training import evaluation_mode
@@ -117,11 +118,12 @@ def restored_afterwards(model: nn.Module) -> Iterator[None]:
 
     That covers all attributes of its modules and configs (modes, hooks, attention implementations), `requires_grad`,
     and torch's random state. Parameters in half precision are used in single precision, which represents them exactly:
-    differences of probabilities that matter would be lost in the rounding of half precision.
+    differences of probabilities that matter would be lost in the rounding of half precision. Quantised layers compute
+    with their rounded weights in single precision (`quantised`).
     """
     restore = [_saved_state(thing) for thing in (*model.modules(), *_configs(model))]
     try:
-        with evaluation_mode([model]), _single_precision(model):
+        with unpacked(model), evaluation_mode([model]), _single_precision(model):
             for part in model.modules():  # compiled in place, attention could not be seen
                 part.__dict__["_compiled_call_impl"] = None
             for config in _configs(model):

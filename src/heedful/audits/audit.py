@@ -246,7 +246,8 @@ def _measurements(
 ) -> Measurements:
     models = settings.random_models if {"tau", "random"} <= set(settings.measures) else 0
     options: dict[str, Any] = {"max_tokens": subject.max_tokens, "mask": subject.mask, "on_run": subject.on_run}
-    weights = [weight for module in subject.network.modules for weight in module.parameters()]
+    first = subject.network.randomised(settings.seed) if models else None  # a quantised model is smaller than this one
+    weights = [weight for module in (first.modules if first else ()) for weight in module.parameters()]
     size = sum(weight.numel() * weight.element_size() for weight in weights)
 
     @lru_cache(max(1, RANDOM_BYTES // max(1, size)))
@@ -254,8 +255,7 @@ def _measurements(
         network = subject.network.randomised(settings.seed + number)
         return None if network is None else Subject(network, subject.reader, **options)
 
-    if models and random(0) is None:
-        models = 0
+    models = 0 if first is None else models
     percent = None if rationales is None else marked_percent(passages, rationales)
     turns = turns_of_random_models(models, len(passages))
     return Measurements(subject, settings, models, cast(RandomModel, random), rationales, percent, turns)

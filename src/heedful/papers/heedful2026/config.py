@@ -187,3 +187,58 @@ TRANSFORMER_BUDGETS = {
         5,
     ),
 }
+
+
+STARTS = ("pretrained", "random weights")
+
+
+@dataclass(frozen=True)
+class FinetuningBudget:
+    """Sizes of fine-tuning. encoder: "minilm", or a "tiny" BERT of random weights. record_at: the last step is the end.
+
+    longest: pieces of a text. texts: validation texts that are followed.
+    """
+
+    seeds: int
+    encoder: Literal["minilm", "tiny"]
+    corpora: tuple[str, ...]
+    record_at: tuple[int, ...]
+    texts: int
+    batch_size: int = 16
+    longest: int = 64
+    rate: float = 1e-4
+
+
+FINETUNING_BUDGETS = {
+    "smoke": FinetuningBudget(2, "tiny", ("polarity",), (0, 2, 4), 20),
+    "quick": FinetuningBudget(5, "minilm", ("rotten-tomatoes", "sst"), (0, 10, 25, 50, 100, 200), 200),
+    "paper": FinetuningBudget(
+        10, "minilm", ("rotten-tomatoes", "sst"), (0, 10, 25, 50, 100, 200, 400, 800, 1500), 400, batch_size=32
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ForecastBudget:
+    """Sizes of the check of forecasts on real pairs; calibration and copying model are those of the doses.
+
+    pairs: training pairs at most. held_out: validation pairs that are followed. max_length: pieces of a side.
+    """
+
+    seeds: int
+    corpora: tuple[str, ...]
+    steps: int
+    dose: DoseBudget
+    pairs: int = 20_000
+    held_out: int = 100
+    subwords: int = 2_000
+    max_length: int = 40
+    every: int = 10
+
+
+_REAL = ("multi30k:de-en", "iwslt14:de-en", "toy-de-en")
+FORECAST_BUDGETS = {
+    "smoke": ForecastBudget(2, ("toy-de-en",), 4, DOSE_BUDGETS["smoke"], pairs=60, held_out=6, subwords=60, every=2),
+    "quick": ForecastBudget(3, _REAL, 1_000, DOSE_BUDGETS["quick"], every=20),
+    "paper": ForecastBudget(10, _REAL, 4_000, DOSE_BUDGETS["paper"], pairs=200_000, held_out=500),
+}

@@ -1,7 +1,7 @@
 """The contents of heedful2026: our own experiments on when attention is learned, and what helps."""
 
 from heedful.papers.experiment import unit_experiment
-from heedful.papers.heedful2026 import config, dose, recipes, transformers
+from heedful.papers.heedful2026 import config, dose, finetuning, forecasts, recipes, transformers
 from heedful.storage.serialization import content
 
 TITLE = "When is attention learned, and what helps? (our own experiments, 2026)"
@@ -43,5 +43,19 @@ EXPERIMENTS = (
         lambda budget: config.TRANSFORMER_BUDGETS[budget].studies(budget),
         transformers.find_studies,
         transformers.study_units,
+    ),
+    unit_experiment(
+        "finetuning",
+        "Fine-tuned encoders: does attention move towards what single words know?",
+        config.FINETUNING_BUDGETS.get,
+        finetuning.find_finetuning,
+        finetuning.finetuning_units,
+    ),
+    unit_experiment(
+        "forecast",
+        "The forecast beside real trainings",
+        config.FORECAST_BUDGETS.get,
+        forecasts.find_forecast,
+        forecasts.forecast_units,
     ),
 )
