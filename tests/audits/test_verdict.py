@@ -142,7 +142,7 @@ def test_the_question_about_layers_cannot_contradict_the_one_about_the_map():
 def test_a_model_at_the_majority_rate_gets_no_permission():
     poor = verdict(*evidence(), accuracy=0.605)
     assert poor.grade == "do not show"
-    assert "always saying “bad”, which is right in 60.0%; its accuracy is 60.5% [59.5%, 61.5%]" in poor.sentence
+    assert "not clearly beat always saying “bad” (accuracy 60.5% [59.5%, 61.5%] against 60.0%)" in poor.sentence
     assert [question.answer for question in poor.questions] == answers()
 
 

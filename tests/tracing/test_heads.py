@@ -11,7 +11,8 @@ from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import DamagedError
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.transformer import build_translator
-from heedful.tracing.heads import MOST_EXAMPLES, choose_short, has_heads, read_heads, record_heads, write_heads
+from heedful.tracing.heads import read_heads, write_heads
+from heedful.tracing.recorder import MOST_EXAMPLES, choose_short, has_heads, record_heads
 from tests.models.test_translator import pairs
 
 CONFIG = ModelConfig(embedding=8, encoder="transformer", hidden=12, layers=2, heads=3, scorer_hidden=4)

@@ -321,7 +321,7 @@ def _result(
     differences = contrasts(table, headline)
     chance_agreement = chance(table)
     labels = _labels(measurements.subject.labels, passages, parts)
-    accuracy = None if np.isnan(right).all() else table.mean(right)
+    accuracy = None if np.isnan(right).all() else table.share(right)
     facts: dict[str, Any] = {
         "layers": network.layers,
         "random_agreement": chance_agreement,

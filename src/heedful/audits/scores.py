@@ -43,10 +43,12 @@ from heedful.metrics.entropy import normalised_entropy
 from heedful.metrics.rank import kendall_tau_b, somers_d
 from heedful.metrics.statistics import (
     Estimate,
+    SeedsAndTexts,
     benjamini_hochberg,
     bootstrap_difference,
     bootstrap_mean,
     mean_over_seeds,
+    nested_share,
     paired_permutation,
 )
 
@@ -274,6 +276,10 @@ class ScoreTable:
     def mean(self, values: Numbers) -> Estimate:
         """Mean over passages with its interval over texts."""
         return bootstrap_mean(values, groups=self.text, seed=self.seed, resamples=self.resamples)
+
+    def share(self, values: Numbers) -> Estimate:
+        """Mean of values from 0 to 1 with Wilson's limits over texts, so that 40 of 40 has a lower limit below 1."""
+        return nested_share(SeedsAndTexts.of([values[None]], [(0,)], self.text), seed=self.seed).texts
 
     def of_random_models(self, name: str) -> list[Numbers]:
         """The same numbers of each re-initialised model that has any."""

@@ -46,7 +46,7 @@ from heedful.studies.run_directory import (
     model_of,
     shown_heads,
 )
-from heedful.tracing.heads import has_heads, record_heads
+from heedful.tracing.recorder import has_heads, record_heads
 
 Model = AttentionClassifier | PairModel | BagOfWordsProxy
 PATIENCE = 0.25  # a proxy stops once its best validation loss lies this share of the budget behind

@@ -1,4 +1,4 @@
-"""Recorder of a model at one step: α, β and Δ of every text or sentence pair of a split."""
+"""Recorder of a model at one step: α, β and Δ of every text or sentence pair of a split, and every head of a few."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,11 @@ from heedful.models.encoders import Encoder, Hidden, LSTMEncoder, gate_inputs, r
 from heedful.models.lexicon import Lexicon
 from heedful.models.training import evaluation_mode
 from heedful.models.translator import PairModel, TranslatorOutput, translator_probe
+from heedful.tracing.heads import HeadMaps
 from heedful.tracing.store import QUANTITIES, WRONG, Snapshot
+
+MOST_EXAMPLES = 6  # whose heads are recorded
+SHORT = 8, 26  # tokens of a text whose matrices can be read
 
 
 def wrong_labels(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
@@ -147,6 +151,50 @@ def _with_saliency_by_word(model: AttentionClassifier, batch: Batch) -> tuple[Cl
     ]
     delta = deltas[0] if len(deltas) == 1 else deltas[0] + deltas[1].gather(1, backwards)
     return output, delta
+
+
+def choose_short(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The first texts whose matrices can be read, at most `MOST_EXAMPLES`; the shortest where there are none.
+
+    >>> choose_short(np.array([5, 9, 30, 12])), choose_short(np.array([50, 40]))
+    (array([1, 3]), array([1, 0]))
+    """
+    low, high = SHORT
+    short = np.flatnonzero((lengths >= low) & (lengths <= high))
+    return (short if len(short) else np.argsort(lengths, kind="stable"))[:MOST_EXAMPLES]
+
+
+def has_heads(model: AttentionClassifier | PairModel) -> bool:
+    """Whether a model has more than one map: several heads, or self-attention below the attention that is read."""
+    if isinstance(model, PairModel):
+        return model.config.heads > 1 or (model.config.cell == "transformer" and model.config.layers > 1)
+    return model.config.encoder == "transformer"
+
+
+@torch.no_grad()
+def record_heads(model: AttentionClassifier | PairModel, examples: EncodedSplit | EncodedPairs) -> HeadMaps:
+    """The matrices of the short examples: self-attention of a classifier, cross-attention of a translator."""
+    lengths = examples.lengths if isinstance(examples, EncodedSplit) else examples.source.lengths
+    chosen = choose_short(lengths)
+    with evaluation_mode([model]):
+        weights = tuple(_head_weights(model, examples.take(chosen[k : k + 1])) for k in range(len(chosen)))
+    return HeadMaps(chosen.astype(np.int32), weights)
+
+
+def _head_weights(
+    model: AttentionClassifier | PairModel, one: EncodedSplit | EncodedPairs
+) -> Float[NDArray[np.float32], "layers H T L"]:
+    """Every layer's weights in one example, from the first to the last."""
+    device = next(model.parameters()).device
+    (batch,) = evaluation_batches(one, device=device)
+    if isinstance(model, PairModel):
+        assert isinstance(batch, PairBatch)
+        weights = model.cross_attention(batch)
+    else:
+        assert isinstance(batch, Batch)
+        weights = model(batch.tokens, batch.mask).self_attention
+    stacked: NDArray[np.float32] = torch.stack(weights)[:, 0].float().cpu().numpy()
+    return stacked
 
 
 def probe_snapshot(word_log_odds: NDArray[np.floating], split: EncodedSplit) -> Snapshot:
