@@ -120,8 +120,9 @@ def own_findings() -> str:
     entries = [each for each in claims("quick", ROOT / "results") if each.claim.paper == "heedful2026"]
     if decided := [each for each in entries if each.verdict in ("holds", "holds in part", "fails")]:
         rows = {row["id"]: row for row in claim_rows(decided) if row["id"]}
-        lines += ["", "| our own experiments | measured | verdict |", "|---|---|---|"]
-        lines += [f"| {row['sentence']} | {row['measured']} | **{row['verdict']}** |" for row in rows.values()]
+        lines += ["", "| our own experiments | expected | measured | verdict |", "|---|---|---|---|"]
+        cells = ([row["sentence"], row["expected"], row["measured"], f"**{row['verdict']}**"] for row in rows.values())
+        lines += [f"| {' | '.join(each)} |" for each in cells]
     return "\n".join([*lines, "<!-- end -->"])
 
 
