@@ -30,6 +30,7 @@ AUDITS = {"minilm": "MiniLM, fine-tuned on film reviews", "films": "an LSTM with
 OWN = re.compile(r"<!-- our own experiments.*?<!-- end -->", re.S)
 DRAWN = "docs/papers/figures/heedful2026"
 NOT_MEASURED = "Our own experiments ask when attention is learned and what helps: `heedful reproduce heedful2026`."
+OVER = "*Over*: the ratio of the steps that two ways of training need, with its 95 % interval over seeds."
 WIDTH = 112  # of a line
 # Every folder with its role, in the order in which imports go.
 FOLDERS = {
@@ -123,6 +124,7 @@ def own_findings() -> str:
         lines += ["", "| our own experiments | expected | measured | verdict |", "|---|---|---|---|"]
         cells = ([row["sentence"], row["expected"], row["measured"], f"**{row['verdict']}**"] for row in rows.values())
         lines += [f"| {' | '.join(each)} |" for each in cells]
+        lines += ["", OVER]
     return "\n".join([*lines, "<!-- end -->"])
 
 
