@@ -185,7 +185,7 @@ def test_counting_on_a_cluster_that_was_joined_before(ray):
         list(parallel_map(double, 2, [13], on="ray"))
     with pytest.raises(RunError, match="TypeError: unsupported operand"):
         list(parallel_map(double, None, [1], on="ray"))
-    with pytest.raises(RunError, match=r"^a chunk was not counted: the cluster lost it: Out of memory; .* --jobs$"):
+    with pytest.raises(RunError, match=r"^a chunk of work failed: the cluster lost it: Out of memory; .* --jobs$"):
         list(parallel_map(lose, 2, [1], on="ray"))
 
 
