@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.errors import ConfigError, ProjectionError
+from heedful.models.matmul import Linear
 
 States = Float[Tensor, "*rows L D"]
 Scores = Float[Tensor, "*rows L"]
@@ -39,7 +40,7 @@ class MLPScorer(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.hidden = nn.Linear(width, hidden)
+        self.hidden = Linear(width, hidden)
         self.out = nn.Linear(hidden, 1)
 
     def forward(self, h: States) -> Scores:
@@ -57,7 +58,7 @@ class AdditiveScorer(nn.Module):
     def __init__(self, width: int, hidden: int, scale: float = 1.0) -> None:
         super().__init__()
         self.scale = scale
-        self.hidden = nn.Linear(width, hidden)
+        self.hidden = Linear(width, hidden)
         self.out = nn.Linear(hidden, 1, bias=False)
 
     def forward(self, h: States) -> Scores:

@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from heedful.config import ModelConfig
 from heedful.errors import ConfigError
+from heedful.models.matmul import Linear, addmm, matmul
 
 Embedded = Float[Tensor, "B L E"]
 Hidden = Float[Tensor, "B L D"]
@@ -39,7 +40,7 @@ class PositionwiseEncoder(Encoder):
     def __init__(self, embedding: int, hidden: int | None = None) -> None:
         super().__init__()
         self.width = embedding if hidden is None else hidden
-        self.affine = nn.Identity() if hidden is None else nn.Linear(embedding, hidden)
+        self.affine = nn.Identity() if hidden is None else Linear(embedding, hidden)
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[()]]:
         """The same map at every position."""
@@ -122,7 +123,7 @@ class TransformerEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.width, self.positions = hidden, positions
-        self.project = nn.Linear(embedding, hidden) if embedding != hidden else nn.Identity()
+        self.project = Linear(embedding, hidden) if embedding != hidden else nn.Identity()
         self.layers = nn.ModuleList([_TransformerLayer(hidden, heads, dropout) for _ in range(layers)])
 
     def forward(self, embedded: Embedded, mask: Mask) -> tuple[Hidden, tuple[Float[Tensor, "B H L L"], ...]]:
@@ -151,8 +152,8 @@ class _TransformerLayer(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.attend = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
-        self.expand = nn.Linear(width, 4 * width)
-        self.contract = nn.Linear(4 * width, width)
+        self.expand = Linear(width, 4 * width)
+        self.contract = Linear(4 * width, width)
         self.norm_attention = nn.LayerNorm(width)
         self.norm_feedforward = nn.LayerNorm(width)
         self.dropout = nn.Dropout(dropout)
@@ -348,7 +349,7 @@ class _Recurrence(torch.autograd.Function):
         for t in range(L):
             if ids is not None:
                 torch.index_select(table, 0, ids[t], out=gates[t])
-            gates[t].addmm_(states[t], over).sigmoid_()
+            torch.sigmoid(addmm(gates[t], states[t], over), out=gates[t])
             i, f, s, o = gates[t].chunk(4, dim=1)
             torch.mul(s, 2, out=g[t]).sub_(1)
             torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g[t])
@@ -377,8 +378,8 @@ class _Recurrence(torch.autograd.Function):
             torch.mul(dh, tanh[t], out=d_o)
             torch.ops.aten.sigmoid_backward(d_gates[t], gates[t], grad_input=d_gates[t])
             dc.mul_(f)
-            dh = torch.addmm(d_states[t - 1], d_gates[t], back) if t else d_gates[0] @ back
+            dh = addmm(d_states[t - 1], d_gates[t], back) if t else matmul(d_gates[0], back)
         flat = d_gates.view(L * B, 4 * H)
-        d_over = states[:-1].reshape(L * B, H).t() @ flat if ctx.needs_input_grad[1] else None
+        d_over = matmul(states[:-1].reshape(L * B, H).t(), flat) if ctx.needs_input_grad[1] else None
         d_table = flat if ids is None else flat.new_zeros(ctx.types, 4 * H).index_add_(0, ids.flatten(), flat)
         return d_table, d_over, None, dh, dc

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from heedful.config import AttentionMode, TranslatorConfig
 from heedful.data.batching import PairBatch
 from heedful.models.encoders import Embedded, Hidden, Mask, TransformerEncoder, sinusoidal_positions
+from heedful.models.matmul import Linear
 from heedful.models.translator import PairModel, State, Translator, attention_weights, build_embedding
 
 
@@ -32,7 +33,7 @@ class CrossScorer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.query, self.key = Linear(width, width), Linear(width, width)
 
     def forward(self, states: Float[Tensor, "B T D"], hidden: Hidden) -> Float[Tensor, "B H T L"]:
         """One score for each head, output position and input position."""
@@ -47,8 +48,8 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.attend = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
         self.scorer = CrossScorer(width, heads)
-        self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
-        self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.value, self.out = Linear(width, width), Linear(width, width)
+        self.expand, self.contract = Linear(width, 4 * width), Linear(4 * width, width)
         self.norm_self, self.norm_cross, self.norm_feedforward = (nn.LayerNorm(width) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
 
@@ -93,9 +94,9 @@ class Transformer(PairModel):
         self.encoder = TransformerEncoder(
             config.embedding, width, config.layers, config.dropout, config.heads, positions=config.positions
         )
-        self.project = nn.Linear(config.embedding, width) if config.embedding != width else nn.Identity()
+        self.project = Linear(config.embedding, width) if config.embedding != width else nn.Identity()
         self.layers = nn.ModuleList([DecoderLayer(width, config.heads, config.dropout) for _ in range(config.layers)])
-        self.output = nn.Linear(width, vocabulary)
+        self.output = Linear(width, vocabulary)
 
     @property
     def last(self) -> DecoderLayer:

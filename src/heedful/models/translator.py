@@ -19,6 +19,7 @@ from heedful.errors import ConfigError
 from heedful.models.attention import project
 from heedful.models.classifier import log_odds
 from heedful.models.encoders import Embedded, GRUEncoder, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
+from heedful.models.matmul import Linear
 from heedful.models.training import evaluation_mode
 
 State = tuple[Shaped[Tensor, "_ B _"], ...]  # h and c of an LSTM, h of a GRU
@@ -46,7 +47,7 @@ class PairScorer(nn.Module):
 
     def __init__(self, queries: int, keys: int, kind: str, heads: int) -> None:
         super().__init__()
-        self.weights = nn.ModuleList([nn.Linear(queries, keys, bias=kind == "affine") for _ in range(heads)])
+        self.weights = nn.ModuleList([Linear(queries, keys, bias=kind == "affine") for _ in range(heads)])
 
     def forward(self, states: Float[Tensor, "B T S"], hidden: Hidden) -> Float[Tensor, "B H T L"]:
         """One score for each head, output position and input position."""
@@ -164,12 +165,12 @@ class Translator(PairModel):
         self.scorer: PairScorer = PairScorer(width, self.encoder.width, config.attention, config.heads)
         projected = config.attention == "affine"
         heads = config.heads if projected else 0
-        self.values = nn.ModuleList([nn.Linear(self.encoder.width, width) for _ in range(heads)])
+        self.values = nn.ModuleList([Linear(self.encoder.width, width) for _ in range(heads)])
         if config.output == "linear":
-            self.output: nn.Module = nn.Linear(width, vocabulary, bias=False)
+            self.output: nn.Module = Linear(width, vocabulary, bias=False)
         else:
-            self.context_in = nn.Linear((width if projected else self.encoder.width) + width, width)
-            self.output = nn.Linear(width, vocabulary)
+            self.context_in = Linear((width if projected else self.encoder.width) + width, width)
+            self.output = Linear(width, vocabulary)
 
     def embed_target(self, words: Int[Tensor, "B T"]) -> Embedded:
         """The embeddings that the decoder reads."""
