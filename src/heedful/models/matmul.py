@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 CPU_INFO = Path("/proc/cpuinfo")
 
@@ -21,7 +20,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 @cache
 def is_onednn_faster() -> bool:
     """Whether this machine has an AMD processor with AVX-512, and torch has both oneDNN and MKL."""
-    libraries = torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()
+    libraries = torch.backends.mkldnn.is_available() and torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
     if not libraries or torch.backends.cpu.get_cpu_capability() != "AVX512":
         return False
     return CPU_INFO.exists() and "AuthenticAMD" in CPU_INFO.read_text(encoding="utf-8", errors="replace")
@@ -61,7 +60,7 @@ class Linear(nn.Linear):
 
     >>> _ = torch.manual_seed(0)
     >>> layer, x = Linear(3, 2), torch.ones(5, 3)
-    >>> torch.allclose(layer(x), F.linear(x, layer.weight, layer.bias))
+    >>> torch.allclose(layer(x), x @ layer.weight.t() + layer.bias)
     True
     """
 
