@@ -248,7 +248,9 @@ def test_informative_pairs_take_the_place_of_a_share_of_the_batch():
 def test_transplants_take_their_part_and_no_other():
     torch.manual_seed(0)
     donor = Translator(SMOKE.translator, 50)
-    for part, moved in (("knowledge", ("embedding.", "context_in.", "output.")), ("attention", ("scorer.",))):
+    words = ("embedding.", "context_in.", "output.")
+    parts = {"knowledge": words, "twin": (*words, "encoder.", "decoder."), "attention": ("scorer.",)}
+    for part, moved in parts.items():
         torch.manual_seed(1)
         model = Translator(SMOKE.translator, 50)
         models.transplant(model, donor, part)

@@ -321,7 +321,7 @@ def test_budgets_train_what_the_tables_need():
             assert job.unit.file in units
         json.dumps(content(budget))
     quick = BUDGETS["quick"]
-    for data in ("sst", "20news-sport"):
+    for data in ("sst", "20news-sport-sklearn"):
         for kind in KINDS:
             assert all(quick.jobs(data, kind, scale) for scale in SCALES)
     assert quick.jobs("imdb", "AD", MODERATE) == []

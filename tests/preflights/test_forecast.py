@@ -84,22 +84,22 @@ def test_a_slow_task_is_forecast_with_interval_origin_and_what_helped():
     slow = forecast(0.0, calibration=CALIBRATED)
     assert slow.ratio == pytest.approx(4.0)
     assert slow.low <= slow.ratio <= slow.high
-    assert "4 times as long as copying 40 of 60 words" in slow.sentence
-    assert "6 copying tasks (copy-dose, copy-sets), heedful reproduce heedful2026 dose, 2026-01-01" in slow.sentence
+    assert "about 4 times as many training steps as on an easy task" in slow.sentence
+    assert "6 copying tasks (copy-dose, copy-sets), heedful reproduce heedful2026 dose, 2026-01-01." in slow.sentence
     assert [line.split(":")[0] for line in slow.advice] == ["shorter sequences first", "8 heads"]
-    assert slow.advice[1] == "8 heads: 0.50 times as many steps (0.40 to 0.70) on copy-dose:40"
+    assert slow.advice[1] == "8 heads: 50% of the steps (40% to 70%) on copy-dose:40"
 
 
 def test_an_easy_task_needs_no_advice_and_one_beyond_the_range_says_so():
     easy = forecast(0.0001, calibration=CALIBRATED)
     assert (easy.ratio, easy.advice) == (pytest.approx(1.0), ())
-    assert "about as long as copying" in easy.sentence
-    assert "These data tell more than any of those tasks" in forecast(0.5, calibration=CALIBRATED).sentence
+    assert "about as many training steps as on an easy task" in easy.sentence
+    assert "Your data are more informative than any of those tasks" in forecast(0.5, calibration=CALIBRATED).sentence
 
 
 def test_no_cure_that_worked_is_said_too():
     unsure = replace(CALIBRATED, cures=CALIBRATED.cures[1:2])
-    assert forecast(0.0, calibration=unsure).advice == ("no cure that was tried shortened learning with certainty",)
+    assert forecast(0.0, calibration=unsure).advice == ("nothing that was tried clearly shortened learning",)
 
 
 def test_without_a_calibration_or_with_labels_there_is_no_number(monkeypatch: pytest.MonkeyPatch):

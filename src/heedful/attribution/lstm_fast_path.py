@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from heedful.attribution.interface import Numbers, PassageBatch, Subject, numbers, target_probability
 from heedful.attribution.network import LSTMLayer, ModelParts
 from heedful.errors import ConfigError
-from heedful.models.encoders import is_plain
+from heedful.models.recurrence import is_plain
 
 ROWS = 512  # variants that advance together: enough rows for a fast matrix product, few enough to stay in the cache
 CHECK_EVERY = 16  # steps between two checks whether a variant still differs from the full text

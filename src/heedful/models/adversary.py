@@ -10,7 +10,7 @@ text are optimised (Jain & Wallace 2019, §4.2); *unfrozen*: a new model. Diverg
 where weights are exactly 0.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.data.batching import Batch, evaluation_batches
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
 from heedful.models.attention import build_scorer, project
 from heedful.models.classifier import AttentionClassifier, ClassifierOutput, predict
-from heedful.models.training import evaluation_mode
+from heedful.models.training import OtherLoss, evaluation_mode
 
 Rows = Float[Tensor, "*rows L"]
 FLOOR = 1e-6
@@ -122,7 +122,7 @@ class Goal:
         return total_variation(probabilities(logits), probabilities(base_output.logits)) - self.penalty * divergence
 
 
-class Adversary:
+class Adversary(OtherLoss[AttentionClassifier]):
     """A classifier trained against a base, for `models.training.train`. The base is not changed.
 
     A model in mode `only` is a frozen adversary: it differs from its base in the scorer alone.
@@ -131,20 +131,8 @@ class Adversary:
     def __init__(
         self, model: AttentionClassifier, base: AttentionClassifier, divergence: DivergenceName, penalty: float | None
     ) -> None:
-        self.model, self.base, self.goal = model, base, Goal(divergence, penalty)
-
-    @property
-    def scorer(self) -> nn.Module:
-        """The attention parameters, which may have their own learning rate."""
-        return self.model.scorer
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """The adversary's parameters, without its base's."""
-        return self.model.parameters()
-
-    def train(self, mode: bool = True) -> object:
-        """Switch the adversary's dropout on or off."""
-        return self.model.train(mode)
+        super().__init__(model)
+        self.base, self.goal = base, Goal(divergence, penalty)
 
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The mean loss over texts."""

@@ -1,7 +1,5 @@
 """Training of attention alone (snell2021 A.6): the encoder never changes, so each text is encoded once."""
 
-from collections.abc import Iterator
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -10,6 +8,7 @@ from heedful.data.batching import Batch
 from heedful.data.vocabulary import EncodedSplit
 from heedful.errors import ConfigError
 from heedful.models.classifier import AttentionClassifier
+from heedful.models.training import OtherLoss
 
 MAX_BYTES = 512 * 2**20  # of kept states; with more, texts are encoded anew in each batch, without gradients
 
@@ -38,18 +37,14 @@ class FrozenStates:
         return hidden
 
 
-class AttentionTraining:
+class AttentionTraining(OtherLoss[AttentionClassifier]):
     """A classifier of mode `only` for the training loop, on states that are computed once."""
 
     def __init__(self, model: AttentionClassifier, train: EncodedSplit, max_bytes: int = MAX_BYTES) -> None:
         if model.mode != "only":
             raise ConfigError(f"attention alone is trained in a model of mode 'only'; this one's is {model.mode!r}")
-        self.model, self._states = model, FrozenStates(model, train, max_bytes)
-
-    @property
-    def scorer(self) -> nn.Module:
-        """The parameters of attention, which may have a learning rate of their own."""
-        return self.model.scorer
+        super().__init__(model)
+        self._states = FrozenStates(model, train, max_bytes)
 
     def at(self, step: int) -> AttentionClassifier:
         """The model, which is the same before every step."""
@@ -58,11 +53,3 @@ class AttentionTraining:
     def loss(self, batch: Batch) -> Float[Tensor, ""]:
         """The model's loss of a batch."""
         return self.model.loss_of(self.model.from_hidden(self._states(batch), batch.mask), batch)
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the model."""
-        return self.model.parameters()
-
-    def train(self, mode: bool = True) -> object:
-        """Switch the model's dropout on or off."""
-        return self.model.train(mode)

@@ -1,17 +1,16 @@
 """Help for attention at first: held uniform for some steps, or drawn towards α^IBM by a loss that fades."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.data.batching import Batch, PairBatch
 from heedful.errors import ConfigError
 from heedful.models.classifier import AttentionClassifier
 from heedful.models.lexicon import Lexicon
+from heedful.models.training import OtherLoss
 from heedful.models.translator import PairModel
 
 
@@ -71,7 +70,7 @@ class AttentionGuide:
         return loss
 
 
-class HelpedModel:
+class HelpedModel(OtherLoss[AttentionClassifier | PairModel]):
     """A model for the training loop whose attention is helped in the first steps; the model itself stays the same.
 
     uniform_steps: attention is held uniform for so many steps, then released. guide: its steps count from the release.
@@ -85,17 +84,13 @@ class HelpedModel:
     def __init__(
         self, model: AttentionClassifier | PairModel, *, uniform_steps: int = 0, guide: AttentionGuide | None = None
     ) -> None:
-        self.model, self.uniform_steps, self.guide, self.step = model, uniform_steps, guide, 0
+        super().__init__(model)
+        self.uniform_steps, self.guide, self.step = uniform_steps, guide, 0
 
     def at(self, step: int) -> AttentionClassifier | PairModel:
         """The model as it is before this step."""
         self.step, self.model.mode = step, "uniform" if step < self.uniform_steps else "learned"
         return self.model
-
-    @property
-    def scorer(self) -> nn.Module:
-        """The parameters of attention, which may have a learning rate of their own."""
-        return self.model.scorer
 
     def loss(self, batch: Batch | PairBatch) -> Float[Tensor, ""]:
         """The loss of a batch at the present step."""
@@ -104,11 +99,3 @@ class HelpedModel:
         assert isinstance(self.model, PairModel)
         assert isinstance(batch, PairBatch)
         return self.guide.loss(self.model, batch, self.step - self.uniform_steps)
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Those of the model."""
-        return self.model.parameters()
-
-    def train(self, mode: bool = True) -> object:
-        """Switch the model's dropout on or off."""
-        return self.model.train(mode)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -27,6 +27,33 @@ class Trainable(Protocol):
 
     def train(self, mode: bool = True) -> object:
         """Switch dropout on or off."""
+
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class OtherLoss(Generic[M]):
+    """A model that is trained with another loss than its own; everything else is the model's."""
+
+    def __init__(self, model: M) -> None:
+        self.model = model
+
+    @property
+    def scorer(self) -> nn.Module:
+        """The parameters of attention, which may have a learning rate of their own."""
+        return self.model.get_submodule("scorer")
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Those of the model."""
+        return self.model.parameters()
+
+    def train(self, mode: bool = True) -> object:
+        """Switch the model's dropout on or off."""
+        return self.model.train(mode)
+
+    def loss(self, batch: Any) -> Float[Tensor, ""]:
+        """The loss of a batch, to be minimised."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from heedful.data.vocabulary import BOS, EOS, PAD
 from heedful.errors import ConfigError
 from heedful.models.attention import project
 from heedful.models.classifier import log_odds
-from heedful.models.encoders import Embedded, GRUEncoder, Hidden, LSTMEncoder, Mask, is_faster_by_word, read_words
+from heedful.models.encoders import Embedded, GRUEncoder, Hidden, LSTMEncoder, Mask
 from heedful.models.matmul import Linear
+from heedful.models.recurrence import is_faster_by_word, read_words
 from heedful.models.training import evaluation_mode
 
 State = tuple[Shaped[Tensor, "_ B _"], ...]  # h and c of an LSTM, h of a GRU
@@ -197,11 +198,11 @@ class Translator(PairModel):
 
     def forward(self, batch: PairBatch) -> TranslatorOutput:
         """Teacher forcing over the whole target."""
-        by_word = not self.config.bidirectional and self.config.shared_embedding
-        if by_word and is_faster_by_word(self.decoder, self.embedding, batch.source):
-            assert isinstance(self.encoder, LSTMEncoder)
-            hidden, start = read_words(self.encoder.forwards[0], self.embedding, batch.source, batch.source_mask)
-            states, _ = read_words(self.decoder, self.embedding, batch.target_in, start=start)
+        if not self.config.bidirectional and is_faster_by_word(self.decoder, self.embedding, batch.source):
+            encoder = self.encoder.gru if isinstance(self.encoder, GRUEncoder) else self.encoder.forwards[0]
+            hidden, start = read_words(encoder, self.embedding, batch.source, batch.source_mask)
+            target = self.embedding if self.config.shared_embedding else self.embedding_target
+            states, _ = read_words(self.decoder, target, batch.target_in, start=start)
             context, alpha = self.attend(states, hidden, batch.source_mask)
             return TranslatorOutput(context, alpha, hidden, states)
         return super().forward(batch)
@@ -211,7 +212,7 @@ class Translator(PairModel):
         if not len(self.values):
             return torch.einsum("bhtl,bld->btd", alpha, hidden)
         pooled = torch.einsum("bhtl,bld->bhtd", alpha, hidden)
-        return torch.stack([value(pooled[:, k]) for k, value in enumerate(self.values)]).mean(0)
+        return torch.stack([value(h) for value, h in zip(self.values, pooled.unbind(1), strict=True)]).mean(0)
 
     def pool_one(self, hidden: Float[Tensor, "*rows D"]) -> Float[Tensor, "*rows C"]:
         """The context vector where every head attends to one position alone, from that position's state."""

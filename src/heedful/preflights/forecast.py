@@ -143,20 +143,22 @@ def forecast(contrast: float, *, translating: bool = True, calibration: Calibrat
     """
     known = packaged_calibration() if calibration is None else calibration
     if not translating:
-        return Forecast("no forecast of learning time: it is calibrated for sentence pairs only")
+        return Forecast("No forecast of learning time: it is calibrated for sentence pairs only.")
     if known is None:
-        return Forecast("no forecast of learning time: it is not calibrated, as no measured times are stored")
+        return Forecast("No forecast of learning time: it is not calibrated, because no measured times are stored.")
     ratio = float(fit_curve(known.times).at([contrast])[0]) / known.easy_time
     errors = np.log([point.time for point in known.times]) - np.log(held_out_times(known.times))
     low, high = (ratio * float(np.exp(q)) for q in np.nanquantile(errors, (0.025, 0.975)))
     families = ", ".join(dict.fromkeys(point.family for point in known.times))
     sentence = (
-        f"learning attention is expected to take {_times(ratio)} as long as copying 40 of 60 words ({low:.2g} to "
-        f"{high:.2g} times); calibrated on {len(known.times)} copying tasks ({families}), {known.made}"
+        f"Forecast: attention should need {_times(ratio)} training steps as on an easy task, copying sequences of 40 "
+        f"words drawn from 60 (between {low:.2g} and {high:.2g} times as many). This comes from trainings on "
+        f"{len(known.times)} copying tasks ({families}), {known.made}."
     )
-    beyond = "more" if contrast > max(p.statistic for p in known.times) else "less"
-    if not min(p.statistic for p in known.times) <= contrast <= max(p.statistic for p in known.times):
-        sentence += f". These data tell {beyond} than any of those tasks: the forecast is that of the nearest"
+    least, most = min(p.statistic for p in known.times), max(p.statistic for p in known.times)
+    if not least <= contrast <= most:
+        beyond = "more" if contrast > most else "less"
+        sentence += f" Your data are {beyond} informative than any of those tasks, so this is the nearest one's time."
     return Forecast(sentence, ratio, low, high, _advice(known) if high > SLOW else ())
 
 
@@ -172,12 +174,12 @@ def _advice(known: Calibration) -> tuple[str, ...]:
     """The cures whose whole interval lies below 1, the best first."""
     worked = sorted((cure for cure in known.cures if cure.high < 1), key=lambda cure: cure.ratio)
     if not worked:
-        return ("no cure that was tried shortened learning with certainty",) if known.cures else ()
+        return ("nothing that was tried clearly shortened learning",) if known.cures else ()
     return tuple(
-        f"{cure.name}: {cure.ratio:.2f} times as many steps ({cure.low:.2f} to {cure.high:.2f}) on {cure.task}"
+        f"{cure.name}: {cure.ratio:.0%} of the steps ({cure.low:.0%} to {cure.high:.0%}) on {cure.task}"
         for cure in worked
     )
 
 
 def _times(ratio: float) -> str:
-    return "about" if 0.95 <= ratio <= 1.05 else f"{ratio:.2g} times"
+    return "about as many" if 0.95 <= ratio <= 1.05 else f"about {ratio:.2g} times as many"

@@ -157,7 +157,7 @@ def print_preflight(result: "Preflight") -> None:
     if (expected := result.forecast) is not None and expected.ratio is not None:
         console.print(expected.sentence, markup=False)
         if expected.advice:
-            console.print("what helped in measured trainings:")
+            console.print("What shortened learning where we measured it:")
         for line in expected.advice:
             console.print(f"  {line}", markup=False)
     outputs = [each for each in result.outputs if each.most or each.least]

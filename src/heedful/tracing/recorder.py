@@ -22,8 +22,9 @@ from heedful.models.classifier import (
     nll,
     predict,
 )
-from heedful.models.encoders import Encoder, Hidden, LSTMEncoder, gate_inputs, read_gates, reversal, reverse
+from heedful.models.encoders import Encoder, Hidden, LSTMEncoder, reversal, reverse
 from heedful.models.lexicon import Lexicon
+from heedful.models.recurrence import gate_inputs, read_gates
 from heedful.models.training import evaluation_mode
 from heedful.models.translator import PairModel, TranslatorOutput, translator_probe
 from heedful.tracing.heads import HeadMaps

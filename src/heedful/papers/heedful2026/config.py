@@ -26,18 +26,19 @@ EASY = "copy-dose:60"  # copying 40 of 60 words: what times are compared with
 class Intervention:
     """What is changed in a copying run; by default nothing.
 
-    uniform_steps: attention is held uniform for so many steps, then released. scrambled: in those steps every source is
-    paired with the target of another, so that counts are flat. donor: parts of another model, trained for
+    uniform_steps: attention is held uniform for so many steps, then released. scrambled: in those steps every
+    source is paired with the target of another, so that counts are flat. donor: parts of another model, trained for
     `donor_steps`, replace the fresh ones: "knowledge", the embeddings and the output network of a uniform twin;
-    "attention", the scorer of a model with attention. restart_after: a run with less than half of the words right after
-    so many steps begins anew. curriculum_steps: sequences grow from 5 words to all in so many steps. informative: the
-    share of every batch that is copied from 40 of 60 words. guide_steps: attention is drawn towards α^IBM in so many
-    steps, less and less. embedding_scale, heads: those of the model.
+    "twin", these and its encoder and decoder; "attention", the scorer of a model with attention. restart_after: a
+    run with less than half of the words right after so many steps begins anew. curriculum_steps: sequences grow
+    from 5 words to all in so many steps. informative: the share of every batch that is copied from 40 of 60 words.
+    guide_steps: attention is drawn towards α^IBM in so many steps, less and less. embedding_scale, heads: those of
+    the model.
     """
 
     uniform_steps: int = 0
     scrambled: bool = False
-    donor: Literal["", "knowledge", "attention"] = ""
+    donor: Literal["", "knowledge", "twin", "attention"] = ""
     donor_steps: int = 0
     restart_after: int = 0
     curriculum_steps: int = 0
@@ -89,6 +90,7 @@ def _causes(head_start: int, donor_steps: int) -> dict[str, dict[str, Interventi
             "head start": Intervention(uniform_steps=head_start),
             "scrambled head start": Intervention(uniform_steps=head_start, scrambled=True),
             "knowledge transplanted": Intervention(donor="knowledge", donor_steps=donor_steps),
+            "knowledge and encoders transplanted": Intervention(donor="twin", donor_steps=donor_steps),
             "attention transplanted": Intervention(donor="attention", donor_steps=donor_steps),
         }
     }

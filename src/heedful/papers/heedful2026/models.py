@@ -172,7 +172,7 @@ def _donor(
 ) -> PairModel:
     """Another model, of another initialisation, trained on the same task: the uniform twin for its knowledge."""
     donor = _fresh(config, vocabulary, seed + DONATED).to(device)
-    donor.mode = "uniform" if run.donor == "knowledge" else "learned"
+    donor.mode = "learned" if run.donor == "attention" else "uniform"
     optimiser = build_optimiser(donor, TrainConfig(steps=run.donor_steps, evaluate_at=(run.donor_steps,)))
     batches = copying_batches(task, size, seed=seed + DONATED, device=device)
     for _ in range(run.donor_steps):
@@ -183,12 +183,19 @@ def _donor(
 
 
 def transplant(model: PairModel, donor: PairModel, part: str) -> None:
-    """Copy the parameters of one part: "knowledge", the embeddings and the output network, or "attention"."""
-    attention = {name for name, _ in model.named_parameters() if name.startswith("scorer.")}
-    recurrent = {name for name, _ in model.named_parameters() if name.startswith(("encoder.", "decoder.", "bridge."))}
+    """Copy the parameters of one part.
+
+    "knowledge": the embeddings and the output network. "twin": these and the recurrent layers. "attention": the scorer.
+    """
     everything = {name for name, _ in model.named_parameters()}
-    chosen = attention if part == "attention" else everything - attention - recurrent
-    model.load_state_dict({name: donor.state_dict()[name].clone() for name in chosen}, strict=False)
+    attention = {name for name in everything if name.startswith("scorer.")}
+    recurrent = {name for name in everything if name.startswith(("encoder.", "decoder.", "bridge."))}
+    parts = {
+        "knowledge": everything - attention - recurrent,
+        "twin": everything - attention,
+        "attention": attention,
+    }
+    model.load_state_dict({name: donor.state_dict()[name].clone() for name in parts[part]}, strict=False)
 
 
 def _count(task: str) -> Lexicon:

@@ -54,6 +54,7 @@ def find_causes(budget: str, answers: Answers) -> Finding:
     compared = {
         "head start over plain": ("head start", PLAIN),
         "knowledge over plain": ("knowledge transplanted", PLAIN),
+        "knowledge and encoders over plain": ("knowledge and encoders transplanted", PLAIN),
         "attention over plain": ("attention transplanted", PLAIN),
         "knowledge over attention": ("knowledge transplanted", "attention transplanted"),
         "true over scrambled head start": ("head start", "scrambled head start"),
@@ -67,6 +68,9 @@ def find_causes(budget: str, answers: Answers) -> Finding:
         f"{sizes.seeds} seeds each; runs of one seed start from the same weights and see the same sequences. Steps are "
         "counted from the release of attention; those of a donor or under uniform attention are not counted.",
         _note(steps),
+        "Knowledge and encoders: everything of the uniform twin but its attention, which it never trained. This was "
+        "added after the transplant of knowledge alone had failed, to see whether knowledge needs the encoder that it "
+        "was learned with; no claim rests on it.",
         "Scrambled: each source stands beside the target of another sequence while attention is uniform, so that "
         "co-occurrence is flat. The task after the release is the same.",
     )

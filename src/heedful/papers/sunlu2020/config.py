@@ -3,8 +3,9 @@
 `quick` has all seven λ and all four models on SST and 20News I, long texts cut to 160 words; of IMDb a sample and of
 20News II all texts, with DP alone and five λ. Ten seeds decide claims, twenty those about the other models on SST; λ
 that no claim speaks of have fewer there. Training ends six epochs after the best. `paper` has everything, forty
-epochs, and five seeds where the paper has one; its 20 Newsgroups are stripped as sklearn does it, and its L2 penalty is
-on one layer, as in the supplement (`differences` has the reasons). `smoke` runs on data that need no download.
+epochs, and five seeds where the paper has one. In both, 20 Newsgroups are stripped as sklearn does it, and the L2
+penalty is on one layer, as in the supplement (`differences` has the reasons). `smoke` runs on data that need no
+download.
 """
 
 from dataclasses import dataclass, field
@@ -121,16 +122,16 @@ BUDGETS = {
             TrainingPlan("SST", "sst", ("DP", "mean"), SCALES, 10),
             TrainingPlan("SST", "sst", _OTHERS, (SMALL, MODERATE, LARGE), 20),
             TrainingPlan("SST", "sst", _OTHERS, (1.0, 20.0, 50.0, HUGE), 5),
-            TrainingPlan("20News I", "20news-sport", ("DP", "mean"), SCALES, 10, _CUT),
-            TrainingPlan("20News I", "20news-sport", _OTHERS, (SMALL, MODERATE), 10, _CUT),
-            TrainingPlan("20News I", "20news-sport", _OTHERS, (1.0, 20.0, 50.0, LARGE, HUGE), 3, _CUT),
+            TrainingPlan("20News I", "20news-sport-sklearn", ("DP", "mean"), SCALES, 10, _CUT),
+            TrainingPlan("20News I", "20news-sport-sklearn", _OTHERS, (SMALL, MODERATE), 10, _CUT),
+            TrainingPlan("20News I", "20news-sport-sklearn", _OTHERS, (1.0, 20.0, 50.0, LARGE, HUGE), 3, _CUT),
             TrainingPlan("IMDB", "imdb", ("DP", "mean"), _FEW, 10, Sample(2500, 1000, 2000, 160)),
-            TrainingPlan("20News II", "20news-three", ("DP", "mean"), _FEW, 10, _CUT),
+            TrainingPlan("20News II", "20news-three-sklearn", ("DP", "mean"), _FEW, 10, _CUT),
         ),
         synthetic=_generated((MODERATE, LARGE), 10, Sample()),
-        binary=("sst", "imdb", "20news-sport"),
-        three="20news-three",
-        recipe=Recipe(patience=6),
+        binary=("sst", "imdb", "20news-sport-sklearn"),
+        three="20news-three-sklearn",
+        recipe=Recipe(patience=6, penalised="layer"),
         coefficients=(0.0, 0.001, 0.01, 0.1),
     ),
     "paper": SunLuBudget(

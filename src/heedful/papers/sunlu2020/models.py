@@ -5,7 +5,7 @@ product; AD attends to word vectors by additive attention; `mean` is DP with uni
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from heedful.execution.pool import OnEvent
 from heedful.metrics.association import COUNT, association, dominance
 from heedful.models.attention import AdditiveScorer, DotScorer
 from heedful.models.classifier import AttentionClassifier, predict
-from heedful.models.training import train
+from heedful.models.training import OtherLoss, train
 from heedful.papers.experiment import Unit
 from heedful.papers.sunlu2020.data import NEUTRAL_CLASS, Sample, SunLuTexts, read_texts
 from heedful.storage.atomic_files import without_nan
@@ -135,28 +135,16 @@ def build_model(job: TrainingJob, texts: SunLuTexts) -> AttentionClassifier:
     return model
 
 
-class PenalisedLayer:
+class PenalisedLayer(OtherLoss[AttentionClassifier]):
     """A model trained with an L2 penalty on its affine, LSTM or additive layer alone, for `models.training.train`.
 
     loss + ½ decay ∥θ_layer∥²,   whose gradient is that of weight decay on these parameters
     """
 
     def __init__(self, model: AttentionClassifier, decay: float) -> None:
-        self.model, self.decay = model, decay
+        super().__init__(model)
+        self.decay = decay
         self.layer = model.scorer.hidden if isinstance(model.scorer, AdditiveScorer) else model.encoder
-
-    @property
-    def scorer(self) -> nn.Module:
-        """The attention parameters."""
-        return self.model.scorer
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """All parameters of the model."""
-        return self.model.parameters()
-
-    def train(self, mode: bool = True) -> object:
-        """Switch dropout on or off."""
-        return self.model.train(mode)
 
     def loss(self, batch: Batch) -> Tensor:
         """The model's loss and the penalty."""

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from heedful.config import TrainConfig, TranslatorConfig
 from heedful.data.batching import PairBatch
 from heedful.data.vocabulary import PAD
-from heedful.models.encoders import is_faster_by_word, read_words
+from heedful.models.recurrence import is_faster_by_word, read_words
 from heedful.models.training import build_optimiser
 from heedful.models.translator import Translator
 
@@ -124,3 +124,41 @@ def test_training_is_the_same_each_time():
 
     once, again = trained(), trained()
     assert all(torch.equal(once[name], again[name]) for name in once)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
+def test_a_gru_equals_torchs_there_and_back(dtype, tolerance):
+    torch.manual_seed(0)
+    embedding, gru = nn.Embedding(V, E, padding_idx=PAD).to(dtype), nn.GRU(E, H, batch_first=True).to(dtype)
+    words = torch.randint(0, V, (B, L))
+    h = torch.randn(B, H, dtype=dtype, requires_grad=True)
+    outputs, last = gru(embedding(words), h[None])
+    ours, (h_last,) = read_words(gru, embedding, words, start=(h,))
+    assert_close(ours, outputs, rtol=tolerance, atol=tolerance)
+    assert_close(h_last, last[0], rtol=tolerance, atol=tolerance)
+    weights, inputs = torch.randn_like(ours), [*gru.parameters(), embedding.weight, h]
+    wanted, found = (torch.autograd.grad((weights * x).sum(), inputs) for x in (outputs, ours))
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, rtol=10 * tolerance, atol=10 * tolerance)
+    assert found[4][PAD].eq(0).all()
+
+
+def test_a_gru_with_an_embedding_for_each_side_reads_words_and_embeddings_alike():
+    torch.manual_seed(0)
+    config = TranslatorConfig(
+        embedding=E,
+        hidden=H,
+        layers=1,
+        bidirectional=False,
+        attention="affine",
+        dropout=0.0,
+        cell="gru",
+        shared_embedding=False,
+        heads=2,
+    )
+    model, batch = Translator(config, V).double(), copying_batch()
+    assert is_faster_by_word(model.decoder, model.embedding, batch.source)
+    words, embeddings = model(batch), model.from_embeddings(model.embedding(batch.source), batch)
+    assert_close(words.alpha, embeddings.alpha)
+    assert_close(words.context[batch.target_mask], embeddings.context[batch.target_mask])
+    assert_close(words.states[batch.target_mask], embeddings.states[batch.target_mask])
