@@ -126,7 +126,8 @@ def answers_with(time_of):
     answers = {}
     for k, task in enumerate(tasks):
         each = {"value": 0.001 * k}
-        answers["preflight", task] = [{"verdict": "learnable", **dict.fromkeys(dose.STATISTICS, each)}]
+        counted = {"verdict": "learnable", dose.CANDIDATES: 30.0 - k, **dict.fromkeys(dose.STATISTICS, each)}
+        answers["preflight", task] = [counted]
         time = time_of(k)
         answers["runs", task] = [
             {"learned": None if time > 100 else time + s, "attended": None if time > 100 else time} for s in range(5)
@@ -148,6 +149,8 @@ def test_a_statistic_that_orders_times_holds_and_one_that_reverses_them_fails(mo
         estimate = dose.held_out_correlation(sizes, answers, "contrast")
         assert verdict_of(estimate) == verdict
         assert estimate == dose.held_out_correlation(sizes, answers, "contrast")  # the seed decides
+        by_candidates = dose.held_out_correlation(sizes, answers, dose.CANDIDATES)
+        assert by_candidates.value == pytest.approx(estimate.value, abs=0.1)
     constant = dose.held_out_correlation(*answers_with(lambda k: 30), "contrast")
     assert verdict_of(constant) == "inconclusive"
 
@@ -157,7 +160,8 @@ def test_the_picture_marks_what_is_censored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(DOSE_BUDGETS, "smoke", sizes)
     monkeypatch.setattr(dose, "RESAMPLES", RESAMPLES)
     finding = dose.find_dose("smoke", answers)
-    (panel,) = finding.figures[0].panels
+    panel, beside = finding.figures[0].panels
+    assert sum(len(points.x) for points in beside.points) == len(sizes.tasks)
     by_label = {points.label: points for points in panel.points}
     assert {points.group for points in panel.points} == set(sizes.doses)
     assert sum(by_label[f"{family}, censored"].y == (100.0,) for family in sizes.doses) == 1
@@ -386,13 +390,13 @@ def test_a_forecast_inside_and_outside_of_its_interval():
     }
     curve = {"steps": [0, 10, 20, 400], "agreement": [0.0, 0.4, 0.9, 1.0], "before": 0}
     runs["runs", EASY] = [{**curve, "learned": 40} for _ in range(20)]
-    counted = {"contrast": {"value": 0.1}, "verdict": "learnable"}
+    counted = {"candidates": 1.0, "verdict": "learnable"}
     answers = runs | {("preflight", task): [counted] for task in sizes.dose.tasks}
-    answers["preflight", "copy-dose:40"] = [{"contrast": {"value": 0.0}, "verdict": "not learnable"}]
+    answers["preflight", "copy-dose:40"] = [{"candidates": 40.0, "verdict": "not learnable"}]
     late = {**curve, "agreement": [0.0, 0.1, 0.2, 1.0]}
     for data, run in zip(sizes.corpora, (curve, late, curve), strict=True):
         answers["real runs", data] = [run] * sizes.seeds
-        answers["real preflight", data] = [{"contrast": 0.1, "verdict": "learnable"}]
+        answers["real preflight", data] = [{"candidates": 1.0, "verdict": "learnable"}]
     found = forecasts.find_forecast("quick", answers)
     first, second, _ = sizes.corpora
     assert found.value(f"measured ratio, {first}").value == 1.0

@@ -1,4 +1,4 @@
-"""Forecast of learning time: monotone regression of measured times on preflight's statistic.
+"""Forecast of learning time: monotone regression of measured times on a statistic of the data.
 
 The measured times are those of `heedful reproduce heedful2026`; `papers.heedful2026.calibration` puts them into the
 package.
@@ -25,7 +25,7 @@ BELOW = 10.0  # a statistic of 0 is drawn and fitted so many times below the lea
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """The median time in which a model learned a task, and the statistic of its data.
+    """The median time in which a model learned a task, and a statistic of its data: the larger, the sooner.
 
     censored: half of the runs or more did not learn; `time` is then the budget, below the median.
     """
@@ -110,7 +110,10 @@ class MeasuredCure:
 
 @dataclass(frozen=True)
 class Calibration(Stored):
-    """Measured learning times and cures, from stored results. easy: the task whose time is 1."""
+    """Measured learning times and cures, from stored results. easy: the task whose time is 1.
+
+    The statistic of the times is one over the number of candidates (`preflights.candidates`).
+    """
 
     easy: str
     easy_time: float
@@ -134,19 +137,20 @@ class Forecast:
     advice: tuple[str, ...] = ()
 
 
-def forecast(contrast: float, *, translating: bool = True, calibration: Calibration | None = None) -> Forecast:
-    """The learning time that a contrast lets expect, by a calibration; that of the package by default.
+def forecast(candidates: float | None, calibration: Calibration | None = None) -> Forecast:
+    """The learning time to expect where counts leave so many candidates, by a calibration; by default the package's.
 
-    >>> times = tuple(MeasuredTime(f, f, x, t, False) for f, x, t in (("a", 0.1, 50.0), ("b", 0.0, 200.0)))
-    >>> round(forecast(0.1, calibration=Calibration("copy-dose:60", 50.0, times, (), "today")).ratio, 6)
+    >>> times = tuple(MeasuredTime(f, f, x, t, False) for f, x, t in (("a", 1.0, 50.0), ("b", 0.1, 200.0)))
+    >>> round(forecast(1.0, calibration=Calibration("copy-dose:60", 50.0, times, (), "today")).ratio, 6)
     1.0
     """
     known = packaged_calibration() if calibration is None else calibration
-    if not translating:
+    if candidates is None:
         return Forecast("No forecast of learning time: it is calibrated for sentence pairs only.")
     if known is None:
         return Forecast("No forecast of learning time: it is not calibrated, because no measured times are stored.")
-    ratio = float(fit_curve(known.times).at([contrast])[0]) / known.easy_time
+    statistic = 1 / candidates
+    ratio = float(fit_curve(known.times).at([statistic])[0]) / known.easy_time
     errors = np.log([point.time for point in known.times]) - np.log(held_out_times(known.times))
     low, high = (ratio * float(np.exp(q)) for q in np.nanquantile(errors, (0.025, 0.975)))
     families = ", ".join(dict.fromkeys(point.family for point in known.times))
@@ -156,8 +160,8 @@ def forecast(contrast: float, *, translating: bool = True, calibration: Calibrat
         f"{len(known.times)} copying tasks ({families}), {known.made}."
     )
     least, most = min(p.statistic for p in known.times), max(p.statistic for p in known.times)
-    if not least <= contrast <= most:
-        beyond = "more" if contrast > most else "less"
+    if not least <= statistic <= most:
+        beyond = "more" if statistic > most else "less"
         sentence += f" Your data are {beyond} informative than any of those tasks, so this is the nearest one's time."
     return Forecast(sentence, ratio, low, high, _advice(known) if high > SLOW else ())
 

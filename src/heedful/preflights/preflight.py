@@ -16,6 +16,7 @@ from heedful.errors import DataError
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import alignment_scores, diagonal_links, links_from_attention
 from heedful.models.lexicon import count_table, ibm_model_1
+from heedful.preflights.candidates import mean_candidates
 from heedful.preflights.forecast import Forecast, forecast
 from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 from heedful.storage.atomic_files import write_json
@@ -171,7 +172,8 @@ class CountedAlignment:
 class Preflight:
     """The verdict (`learnable`, `uninformative` or `unclear`), what it rests on, and the telling words.
 
-    `outputs` is empty where the verdict is `uninformative`: the words that stand out most would do so by chance.
+    `candidates`: how many source words counts leave open as the origin of an output word; None for labels. `outputs` is
+    empty where the verdict is `uninformative`: the words that stand out most would do so by chance.
     """
 
     data: str
@@ -183,6 +185,7 @@ class Preflight:
     outputs: tuple[OutputWords, ...]
     decisions: tuple[str, ...]
     alignment: CountedAlignment | None = None
+    candidates: float | None = None
     forecast: Forecast | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -225,7 +228,8 @@ def run_preflight(
     translating = isinstance(corpus, ParallelCorpus)
     labels = None if translating else range(len(outputs))
     telling = determinants(sources, targets, names, outputs, chosen=labels, top=words, skip=len(SPECIALS))
-    result = assemble(corpus.name, translating, statistics, C, telling, decisions)
+    left = mean_candidates(sources, targets, seed=seed) if translating else None
+    result = assemble(corpus.name, left, statistics, C, telling, decisions)
     if isinstance(corpus, ParallelCorpus):
         return replace(result, alignment=_alignment(corpus, sources, targets))
     return result
@@ -233,13 +237,14 @@ def run_preflight(
 
 def assemble(
     name: str,
-    translating: bool,
+    candidates: float | None,
     statistics: Informativeness,
     C: sparse.csr_array,
     telling: tuple[OutputWords, ...],
     decisions: tuple[str, ...],
 ) -> Preflight:
-    """What was counted, put into words."""
+    """What was counted, put into words; candidates: None for texts with labels."""
+    translating = candidates is not None
     summary = CountSummary(
         inputs=int(np.sum(np.diff(C.indptr) > 0)),
         outputs=len(np.unique(C.indices)),
@@ -250,9 +255,17 @@ def assemble(
     )
     task, sentence = "translation" if translating else "classification", _sentence(statistics, translating)
     listed = () if statistics.verdict == "uninformative" else telling
-    expected = forecast(statistics.contrast.value, translating=translating)
     return Preflight(
-        name, task, statistics.verdict, sentence, statistics, summary, listed, decisions, forecast=expected
+        name,
+        task,
+        statistics.verdict,
+        sentence,
+        statistics,
+        summary,
+        listed,
+        decisions,
+        candidates=candidates,
+        forecast=forecast(candidates),
     )
 
 

@@ -21,7 +21,7 @@ def calibration_of(results: Path, budget: str = "quick") -> Calibration:
     dose = Result.load(path)
     steps = {value.name: value.estimate.value for value in dose.finding.values}
     times = tuple(
-        MeasuredTime(points.group, f"{points.group}, contrast {x:.3g}", x, y, points.hollow)
+        MeasuredTime(points.group, f"{points.group}, {x:.3g} candidates", 1 / x, y, points.hollow)
         for points in dose.finding.figures[0].panels[0].points
         for x, y in zip(points.x, points.y, strict=True)
     )

@@ -70,6 +70,20 @@ DOSE_BUDGETS = {
 }
 
 
+_NEW: dict[str, tuple[str, ...]] = {
+    "copy-dose": ("44", "100"),
+    "copy-sets": ("4", "6", "16"),
+    "copy-mixture": ("4",),
+    "copy-zipf": ("3", "6"),
+    "copy-blocks": ("5",),
+    "copy-noise": ("15", "35"),
+}
+_FEW_NEW: dict[str, tuple[str, ...]] = {"copy-dose": ("50",), "copy-blocks": ("10",)}
+CONFIRMATION_BUDGETS = {
+    name: replace(budget, doses=_FEW_NEW if name == "smoke" else _NEW) for name, budget in DOSE_BUDGETS.items()
+}
+
+
 @dataclass(frozen=True)
 class RecipeBudget:
     """Sizes of an experiment that compares recipes: for each task, recipes by name, the first of them plain."""

@@ -17,6 +17,13 @@ EXPERIMENTS = (
         dose.dose_units,
     ),
     unit_experiment(
+        "confirmation",
+        "Confirmation: candidates on tasks that were trained later",
+        lambda budget: [config.DOSE_BUDGETS[budget], config.CONFIRMATION_BUDGETS[budget]],
+        dose.find_confirmation,
+        dose.confirmation_units,
+    ),
+    unit_experiment(
         "causes",
         "Causes: what makes attention faster",
         config.CAUSE_BUDGETS.get,

@@ -28,8 +28,8 @@ from heedful.models.translator import PairModel
 from heedful.papers.experiment import Answer, Unit
 from heedful.papers.findings import Cell, Figure, Finding, Line, Panel, ResultTable, Row, Value, exactly
 from heedful.papers.heedful2026.config import EASY, FORECAST_BUDGETS, ForecastBudget
+from heedful.papers.heedful2026.dose import CANDIDATES, dose_units, measured_times, median_steps
 from heedful.papers.heedful2026.dose import Answers as DoseAnswers
-from heedful.papers.heedful2026.dose import dose_units, measured_times, median_steps
 from heedful.papers.heedful2026.recipes import time_ratio
 from heedful.preflights.forecast import Calibration, Forecast, forecast
 from heedful.preflights.preflight import run_preflight
@@ -67,7 +67,7 @@ def pairs_unit(data: str, seed: int, sizes: ForecastBudget) -> Unit:
 
 def count_unit(data: str, sizes: ForecastBudget) -> Unit:
     """Preflight of a corpus."""
-    return Unit(f"preflight-{data.replace(':', '-')}", f"{__name__}:count_corpus", {"data": data})
+    return Unit(f"preflight-{data.replace(':', '-')}", f"{__name__}:count_corpus", {"data": data}, version=2)
 
 
 def _reading(sizes: ForecastBudget) -> dict[str, int]:
@@ -75,10 +75,10 @@ def _reading(sizes: ForecastBudget) -> dict[str, int]:
 
 
 def count_corpus(*, data: str, device: torch.device, report: OnEvent) -> dict[str, Any]:
-    """The verdict and the contrast of preflight, from the data alone."""
+    """The verdict of preflight and the number of candidates, from the data alone."""
     found = run_preflight(_corpus(data))
     report({"step": 1, "steps": 1})
-    return {"verdict": found.verdict, "contrast": found.statistics.contrast.value}
+    return {"verdict": found.verdict, "candidates": found.candidates}
 
 
 def follow_pairs(
@@ -177,23 +177,23 @@ def find_forecast(budget: str, answers: Mapping[Key, Sequence[Answer]]) -> Findi
     for data in sizes.corpora:
         runs = [{**run, HALF_WAY: half_way(run)} for run in answers["real runs", data]]
         counted = answers["real preflight", data][0]
-        expected = forecast(counted["contrast"], calibration=known)
+        expected = forecast(counted["candidates"], known)
         ratio = time_ratio(runs, easy[: len(runs)], HALF_WAY, sizes.steps)
         values += [Value(f"measured ratio, {data}", ratio), _inside(data, ratio, expected)]
         values.append(Value(f"measured over forecast, {data}", _over(ratio, expected)))
         cells = (
-            Cell(text=f"{counted['contrast']:.3g}"),
+            Cell(text=f"{counted['candidates']:.1f}"),
             Cell(text=counted["verdict"]),
             Cell(text=str(len(runs))),
             Cell(text=f"{np.mean([run[HALF_WAY] for run in runs]):.0f}"),
             Cell(ratio, digits=2),
             Cell(text=_shown(expected)),
             Cell(text="inside" if values[-2].estimate.value == 1 else "outside"),
-            Cell(text=_calibrated_there(counted["contrast"], known)),
+            Cell(text=_calibrated_there(counted["candidates"], known)),
         )
         rows.append(Row(data, cells))
     columns = (
-        "contrast",
+        "candidates",
         "verdict of preflight",
         "runs",
         "mean step of attention",
@@ -218,14 +218,14 @@ def find_forecast(budget: str, answers: Mapping[Key, Sequence[Answer]]) -> Findi
         f"first, over the same of {EASY} by the same seeds. On real pairs attention goes on changing, and the end is "
         "where training was stopped: a longer training would give a later step.",
         f"The forecast is calibrated on copying tasks alone ({len(known.times)} doses, time until 99 % of words are "
-        "right); it has seen no real corpus, and a contrast beyond those of the doses gets the nearest dose's time.",
+        "right); it has seen no real corpus.",
     )
     return Finding((table,), (figure,), tuple(values), notes)
 
 
 def calibrated(sizes: ForecastBudget, answers: DoseAnswers) -> Calibration:
     """The calibration that the doses give, before they are put into the package."""
-    times = tuple(measured_times(sizes.dose, answers, "contrast"))
+    times = tuple(measured_times(sizes.dose, answers, CANDIDATES))
     easy, _ = median_steps(answers["runs", EASY], "learned", sizes.dose.copying.steps)
     return Calibration(EASY, easy, times, (), "by the doses of this page")
 
@@ -248,11 +248,9 @@ def _shown(expected: Forecast) -> str:
     return f"{expected.ratio:.2g} ({expected.low:.2g} to {expected.high:.2g})"
 
 
-def _calibrated_there(contrast: float, known: Calibration) -> str:
-    statistics = [point.statistic for point in known.times]
-    if contrast > max(statistics):
-        return f"no: the largest contrast of a dose is {max(statistics):.3g}"
-    return "yes" if contrast >= min(statistics) else f"no: the least contrast of a dose is {min(statistics):.3g}"
+def _calibrated_there(candidates: float, known: Calibration) -> str:
+    most = max(1 / point.statistic for point in known.times)
+    return "yes" if candidates <= most else f"no: a dose has {most:.0f} candidates at most"
 
 
 def _line(data: str, runs: Sequence[Answer]) -> Line:

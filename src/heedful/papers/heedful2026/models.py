@@ -242,11 +242,12 @@ def attention_times(
 def statistic_unit(task: str, pairs: int) -> Unit:
     """Preflight of a task's data."""
     name = f"preflight-{task.replace(':', '-')}"
-    return Unit(name, f"{__name__}:count_pairs", {"task": task, "pairs": pairs})
+    return Unit(name, f"{__name__}:count_pairs", {"task": task, "pairs": pairs}, version=2)
 
 
 def count_pairs(*, task: str, pairs: int, device: torch.device, report: OnEvent) -> dict[str, Any]:
     """The statistics of preflight, from the data alone."""
     found = run_preflight(generated_pairs(task, size=pairs))
     report({"step": 1, "steps": 1})
-    return {"verdict": found.verdict, **{k: v for k, v in found.statistics.to_dict().items() if isinstance(v, dict)}}
+    statistics = {k: v for k, v in found.statistics.to_dict().items() if isinstance(v, dict)}
+    return {"verdict": found.verdict, "candidates": found.candidates, **statistics}
