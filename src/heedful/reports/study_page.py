@@ -301,7 +301,7 @@ def rerun(run: RunDirectory) -> tuple[str | None, str]:
     if made_by := run.manifest().command:
         return (
             made_by,
-            "The command that made this study. If its folder is still there, it continues from what is finished.",
+            "The command that made this study. It continues from what its folder already has.",
         )
     if not is_named(config.data) and not Path(config.data).suffix:
         return None, "The texts of this study were passed in from Python, so no command can repeat it."
