@@ -372,10 +372,10 @@ def test_attention_that_decides_and_attention_that_does_not(tmp_path):
     answers = {name: [q.answer for q in verdict.questions] for name, verdict in verdicts.items()}
     assert answers["looks"] == ["yes", "yes", "yes", "yes"]
     assert answers["looks away"] == ["no", "no", "no", "yes"]
-    assert "looks more often than chance where single words give the answer away, and training brought it there" in (
+    assert "words that predict the answer by themselves more often than chance, and training brought it there" in (
         verdicts["looks"].sentence
     )
-    assert "does not look where single words give the answer away" in verdicts["looks away"].sentence
+    assert "does not find words that predict the answer by themselves" in verdicts["looks away"].sentence
 
 
 @contextmanager

@@ -179,7 +179,7 @@ def _figure(measured: Sequence[MeasuredTime], budget: int) -> Figure:
             x, y = tuple(point.statistic for point in own), tuple(point.time for point in own)
             points.append(Points(label, x, y, group=family, large=True, hollow=censored))
     panel = Panel(
-        "learning time against what counts tell",
+        "learning time against the information in word counts",
         points=tuple(points),
         x_label="contrast, from the data alone",
         y_label="median step to 99 %",
