@@ -30,9 +30,7 @@ AUDITS = {"minilm": "MiniLM, fine-tuned on film reviews", "films": "an LSTM with
 OWN = re.compile(r"<!-- our own experiments.*?<!-- end -->", re.S)
 DRAWN = "docs/papers/figures/heedful2026"
 NOT_MEASURED = "Our own experiments ask when attention is learned and what helps: `heedful reproduce heedful2026`."
-OVER = (
-    "*x over y*: the steps that x needs, divided by those of y, with a 95 % interval over seeds; below 1, x is faster."
-)
+OVER = "*x over y*: the steps of x divided by those of y, with a 95 % interval over seeds; below 1, x is faster."
 WIDTH = 112  # of a line
 # Every folder with its role, in the order in which imports go.
 FOLDERS = {

@@ -94,18 +94,18 @@ def test_an_easy_task_needs_no_advice_and_one_beyond_the_range_says_so():
     easy = forecast(0.0001, calibration=CALIBRATED)
     assert (easy.ratio, easy.advice) == (pytest.approx(1.0), ())
     assert "about as long as copying" in easy.sentence
-    assert "These data tell more than any of those tasks" in forecast(0.5, calibration=CALIBRATED).sentence
+    assert "These data have more contrast than any of those tasks" in forecast(0.5, calibration=CALIBRATED).sentence
 
 
 def test_no_cure_that_worked_is_said_too():
     unsure = replace(CALIBRATED, cures=CALIBRATED.cures[1:2])
-    assert forecast(0.0, calibration=unsure).advice == ("no cure that was tried shortened learning with certainty",)
+    assert forecast(0.0, calibration=unsure).advice == ("no remedy that was tried clearly shortened learning",)
 
 
 def test_without_a_calibration_or_with_labels_there_is_no_number(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "packaged_calibration", lambda: None)
     assert forecast(0.1).ratio is None
-    assert "it is not calibrated" in forecast(0.1).sentence
+    assert "no measured times are stored" in forecast(0.1).sentence
     labels = forecast(0.1, translating=False, calibration=CALIBRATED)
     assert (labels.ratio, "sentence pairs only" in labels.sentence) == (None, True)
 

@@ -145,7 +145,7 @@ def forecast(contrast: float, *, translating: bool = True, calibration: Calibrat
     if not translating:
         return Forecast("no forecast of learning time: it is calibrated for sentence pairs only")
     if known is None:
-        return Forecast("no forecast of learning time: it is not calibrated, as no measured times are stored")
+        return Forecast("no forecast of learning time: no measured times are stored to calibrate it")
     ratio = float(fit_curve(known.times).at([contrast])[0]) / known.easy_time
     errors = np.log([point.time for point in known.times]) - np.log(held_out_times(known.times))
     low, high = (ratio * float(np.exp(q)) for q in np.nanquantile(errors, (0.025, 0.975)))
@@ -156,7 +156,7 @@ def forecast(contrast: float, *, translating: bool = True, calibration: Calibrat
     )
     beyond = "more" if contrast > max(p.statistic for p in known.times) else "less"
     if not min(p.statistic for p in known.times) <= contrast <= max(p.statistic for p in known.times):
-        sentence += f". These data tell {beyond} than any of those tasks: the forecast is that of the nearest"
+        sentence += f". These data have {beyond} contrast than any of those tasks: the forecast is the nearest task's"
     return Forecast(sentence, ratio, low, high, _advice(known) if high > SLOW else ())
 
 
@@ -172,7 +172,7 @@ def _advice(known: Calibration) -> tuple[str, ...]:
     """The cures whose whole interval lies below 1, the best first."""
     worked = sorted((cure for cure in known.cures if cure.high < 1), key=lambda cure: cure.ratio)
     if not worked:
-        return ("no cure that was tried shortened learning with certainty",) if known.cures else ()
+        return ("no remedy that was tried clearly shortened learning",) if known.cures else ()
     return tuple(
         f"{cure.name}: {cure.ratio:.2f} times as many steps ({cure.low:.2f} to {cure.high:.2f}) on {cure.task}"
         for cure in worked
