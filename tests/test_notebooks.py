@@ -6,9 +6,9 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PROMISES = {
-    "study-your-csv": ("sentiment", "A(alpha,beta)"),
+    "study-your-csv": ("sentiment", "words that predict the label by themselves (", "A(alpha,beta)"),
     "audit-your-model": ("Show it with a caveat", "Does the attention shown move the prediction?"),
-    "watch-attention-being-learned": ("matched shuffle", "at random"),
+    "watch-attention-being-learned": ("shuffled baseline", "at random"),
 }
 
 

@@ -30,7 +30,7 @@ AUDITS = {"minilm": "MiniLM, fine-tuned on film reviews", "films": "an LSTM with
 OWN = re.compile(r"<!-- our own experiments.*?<!-- end -->", re.S)
 DRAWN = "docs/papers/figures/heedful2026"
 NOT_MEASURED = "Our own experiments ask when attention is learned and what helps: `heedful reproduce heedful2026`."
-OVER = "*Over*: the ratio of the steps that two ways of training need, with its 95 % interval over seeds."
+OVER = "*x over y*: the steps of x divided by those of y, with a 95 % interval over seeds; below 1, x is faster."
 WIDTH = 112  # of a line
 # Every folder with its role, in the order in which imports go.
 FOLDERS = {
@@ -42,7 +42,7 @@ FOLDERS = {
     "data/synthetic/": "generated tasks whose answer is known",
     "metrics/": "agreement, rank correlation, entropy, intervals and tests, on plain arrays",
     "models/": "attention classifiers, translators, the proxy, IBM Model 1, and their training",
-    "theory/": "what the papers derive, in numbers",
+    "theory/": "the papers' equations, computed",
     "attribution/": "what a prediction depends on, for any model behind one interface",
     "execution/": "the process pool, its workers, Ray, and progress",
     "tracing/": "α, β and Δ recorded through training",
@@ -50,7 +50,7 @@ FOLDERS = {
     "studies/": "the main job: train, record, measure, judge",
     "sweeps/": "grids of studies, on this machine or on Ray",
     "audits/": "can a model's attention be shown as an explanation?",
-    "followed/": "somebody else's training, step by step",
+    "followed/": "recording a training run of your own, step by step",
     "papers/": "experiments, claims and published numbers",
     "papers/snell2021/": "Snell et al. 2021",
     "papers/meister2021/": "Meister et al. 2021",
@@ -129,7 +129,7 @@ def own_findings() -> str:
 
 
 def dose_figure(results: Sequence[Result]) -> Figure | None:
-    """How long attention takes to be learned against what counts tell; None where that was not measured."""
+    """Learning time of attention against the information in word counts; None where that was not measured."""
     figures = [figure for each in results if each.experiment == "dose" for figure in each.finding.figures]
     return figures[0] if figures else None
 

@@ -196,11 +196,12 @@ def audit(
     """
     from heedful.audits.audit import free_folder, run_audit
     from heedful.audits.request import open_request
+    from heedful.audits.result import OWN_TEXTS
     from heedful.execution.progress import show_progress
     from heedful.reports.audit_page import write_audit_page
     from heedful.reports.pages import renew_audited_study
 
-    model_name, data_name = display_name(model), "its validation texts" if data is None else display_name(data)
+    model_name, data_name = display_name(model), OWN_TEXTS if data is None else display_name(data)
     chosen, reading = _audit_settings(device, settings)
     folder = free_folder(out if out is not None else RUNS / f"audit-{run_name(model_name)}")
     with open_request(model, data, **reading) as request, show_progress(enabled=progress) as on_progress:

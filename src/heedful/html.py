@@ -83,11 +83,13 @@ def in_letters(text: str) -> str:
 
     >>> in_letters("A(beta_uf,beta_log) - A(beta_uf,beta_px) > -0.1; xi(alpha,beta) of alpha at the largest beta")
     'A(β^uf, β^log) − A(β^uf, β^px) > −0.1; ξ(α, β) of α at the largest β'
+    >>> in_letters("-0.662 [-1.07, -0.258]"), in_letters("xi above untrained: 1e-09"), in_letters("tau of x, gradient")
+    ('−0.662 [−1.07, −0.258]', 'ξ above untrained: 1e-09', 'τ of x, gradient')
     """
     text = re.sub(r"\b([A-Za-z]\w*\([a-z_]+),(?=[a-z_]+\))", r"\1, ", text)
-    text = re.sub(r"\bxi\(", "ξ(", text)
+    text = re.sub(r"\bxi\b", "ξ", re.sub(r"\btau\b", "τ", text))
     text = re.sub(r"\b(?:alpha|beta|delta)(?:_[a-z]+)?\b", lambda match: symbol(match[0]), text)
-    return re.sub(r"(?<= )-(?=[\d ])", "−", text)
+    return re.sub(r"(?:^|(?<=[ \[(]))-(?=[\d ])", "−", text)
 
 
 def raised(text: str) -> Markup:

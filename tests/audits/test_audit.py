@@ -182,7 +182,7 @@ def test_a_model_that_cannot_be_changed_or_made_anew_leaves_questions_open(tmp_p
     result = run_audit(subject, passages(9), out=tmp_path, settings=QUICK)
     asked = {q.question: q for q in result.verdict.questions}
     assert [q.answer for q in asked.values() if q.because.startswith("not asked")] == ["unclear"] * 3
-    assert "no random models" in asked["Does it agree better than that of random models of the same shape?"].because
+    assert "no random models" in asked["Does it agree better than the attention of untrained models?"].because
 
 
 def test_a_sample_is_drawn_under_a_seed(tmp_path):

@@ -1,6 +1,7 @@
 """The first screen of a study's page in a real browser: it plays, it can be steered, and it can be linked to."""
 
 import pytest
+from benchmarks.browser import screen
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -30,6 +31,13 @@ MOVING = """return [
     .flatMap((e) => [...e.querySelectorAll('.w, .cell')])
     .map((w) => w.style.backgroundColor || w.getAttribute('fill')).join(),
 ]"""
+
+# Names of axes that reach beyond the picture of the dots.
+CUT_AXES = """
+const chart = document.querySelector("#scatter-chart svg"), end = chart.getBoundingClientRect().right;
+return [...chart.querySelectorAll("text.soft")].filter((text) => text.getBoundingClientRect().right > end + 0.5)
+  .map((text) => text.textContent);
+"""
 
 
 @pytest.fixture(scope="module", params=["smoke_run", "smoke_translation_run"])
@@ -135,6 +143,16 @@ def test_values_and_definitions_are_shown_where_they_stand(opened):
 def test_the_chosen_step_is_ringed(opened):
     assert opened.find_elements(By.CSS_SELECTOR, "#accuracy-chart .chosen")
     assert opened.find_elements(By.CSS_SELECTOR, "#curve-chart .chosen")
+
+
+def test_on_a_phone_the_axes_of_the_dots_are_named_within_their_picture(opened):
+    screen(opened, 390, 844)
+    try:
+        settle(opened)
+        assert opened.execute_script("return innerWidth") == 390
+        assert opened.execute_script(CUT_AXES) == []
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from benchmarks.browser import screen
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -40,6 +41,13 @@ HOSTILE_WORDS = [
     "فيلمان",
     "👩‍👩‍👦",
 ]
+
+# Names of agreements that reach beyond their picture.
+CUT_NAMES = """
+const chart = document.querySelector("#agreement-chart svg"), end = chart.getBoundingClientRect().right;
+return [...chart.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right > end + 0.5)
+  .map((text) => text.textContent);
+"""
 
 pytestmark = in_a_browser
 
@@ -288,6 +296,23 @@ def test_right_to_left_text_runs_right_to_left(browser, smoke_run, opened):
 @pytest.mark.parametrize("width", [320, 390, 800, 1920])
 def test_no_sideways_scrolling(opened, width):
     has_no_sideways_scrolling(opened, width)
+
+
+def test_on_a_phone_agreements_keep_their_names_and_values(opened):
+    """Names of the dots end inside the picture; rows of the table are stacked, so that no column is out of sight."""
+    screen(opened, 390, 844)
+    try:
+        settle(opened)
+        opened.execute_script("document.getElementById('agreement-details').open = true")
+        opened.execute_script("document.getElementById('agreements').scrollIntoView()")
+        settle(opened)
+        assert opened.execute_script(CUT_NAMES) == []
+        assert opened.execute_script("return innerWidth") == 390
+        cells = "return [...document.querySelectorAll('#agreement-table tbody td')]"
+        assert opened.execute_script(f"{cells}.every((cell) => cell.getBoundingClientRect().right <= 390)")
+        assert opened.execute_script(f"{cells}.every((cell) => cell.dataset.head)")
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

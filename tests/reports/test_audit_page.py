@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.attribution.attention_maps import DELETION, HIDDEN, RANDOM
-from heedful.audits.result import AuditResult, LabelCount
+from heedful.audits.result import OWN_TEXTS, AuditResult, LabelCount
 from heedful.metrics.rank import kendall_tau_b
 from heedful.metrics.statistics import Estimate
 from heedful.reports.audit_page import (
@@ -16,6 +16,7 @@ from heedful.reports.audit_page import (
     another_section,
     argument,
     head_grids,
+    kicker,
     largest_tau,
     movement_section,
     order_section,
@@ -270,6 +271,22 @@ def test_pictures_have_a_line_for_each_number(result):
         f"{result.score('tvd', 'permuted', 'all layers').value:.3f}"
     )
     assert len(another_section(scores, 0.3466).pictures) == 1
+
+
+def test_tables_of_tau_have_a_row_for_each_importance(result):
+    """There are more importances than maps, so that the table stays narrow."""
+    tau, agreement = tau_section(Scores(result)).tables
+    assert (tau.what, agreement.what) == ("τ with", "Agreement with")
+    assert HEADLINE in tau.columns
+    assert DELETION in dict(tau.rows)
+    assert dict(tau.rows)[DELETION][tau.columns.index(HEADLINE)].startswith(
+        f"{result.score('tau', HEADLINE, DELETION).value:.3f}"
+    )
+
+
+def test_an_audit_of_a_study_names_its_texts(result):
+    assert kicker(replace(result, data=OWN_TEXTS, texts=25)).startswith("25 of its validation texts ·")
+    assert kicker(replace(result, data="reviews.csv", texts=25)).startswith("25 texts of reviews")
 
 
 def test_whiskers_end_where_the_interval_ends():

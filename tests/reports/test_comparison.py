@@ -175,7 +175,7 @@ def test_texts_beside_translations(runs, smoke_translation_run):
 def test_the_page_says_how_to_run_both_again(runs, tmp_path):
     page = write_page(runs, out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 studies side by side" in page
-    assert "Nothing that is on record of these runs differs" in page
+    assert "No recorded fact about these runs differs" in page
     assert "differences" not in re.findall(r'data-name="(\w+)"', page)
     assert len(re.findall(r"<h3 dir=.auto.>(?:smoke|other)</h3>", page)) == 2
     assert "<script>alert(1)" not in page

@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -79,6 +80,8 @@ def test_several_audits(audit, tmp_path):
     page = write_page([audit, other], out=tmp_path / "page.html").read_text(encoding="utf-8")
     assert "2 audits side by side" in page
     assert "audit and again are not shown to differ in any of" in page
+    assert re.search(r'class="badge (yes|no) (reassuring|worrying)"', page)  # looks as on the audit's own page
+    assert ">unclear<" not in page
 
 
 def test_several_followed_trainings(tmp_path):

@@ -178,7 +178,7 @@ def test_hostile_words_in_the_report(tmp_path):
 
 
 def test_only_a_verdict_is_a_badge(tmp_path):
-    words = ("holds", "holds in part", "fails", "inconclusive", "not run", "(beside)", "")
+    words = ("holds", "holds in part", "fails", "inconclusive", "not run", "(for comparison)", "")
     page = report(tmp_path, RESULTS, [CLAIM | {"verdict": word} for word in words])
     badges = re.findall(r'<td><span class="badge (\w+)">([^<]*)</span>', page)
     assert badges == [
@@ -188,7 +188,7 @@ def test_only_a_verdict_is_a_badge(tmp_path):
         ("unclear", "inconclusive"),
         ("unclear", "not run"),
     ]
-    assert "<td>(beside)</td>" in page
+    assert "<td>(for comparison)</td>" in page
 
 
 def test_the_same_experiment_within_two_budgets(tmp_path):

@@ -1,13 +1,23 @@
 """Manifests: written when a run begins, completed when it ends; nobody guesses what kind of run a folder is."""
 
 import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
 
 from heedful.errors import DamagedError, RunError
 from heedful.storage import manifest
-from heedful.storage.manifest import MANIFEST, RESULT, Manifest, RunClock, refuse_other, run_kind, versions
+from heedful.storage.manifest import (
+    MANIFEST,
+    RESULT,
+    Manifest,
+    RunClock,
+    current_command,
+    refuse_other,
+    run_kind,
+    versions,
+)
 from heedful.storage.serialization import Stored
 
 
@@ -103,6 +113,20 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
     Manifest("audit").write(tmp_path)
     with pytest.raises(RunError, match="holds an audit; choose another --out"):
         refuse_other(tmp_path, "study", "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        ("/usr/local/bin/heedful", "heedful study 'my reviews.csv'"),
+        ("/somewhere/heedful/__main__.py", "heedful study 'my reviews.csv'"),
+        ("/somewhere/train.py", None),
+        ("-c", None),
+    ],
+)
+def test_the_command_is_ours_however_it_is_started(program, command, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [program, "study", "my reviews.csv"])
+    assert current_command() == command
 
 
 def test_what_is_not_installed_has_no_version(monkeypatch):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Grade = Literal["show", "show with a caveat", "do not show"]
 Sense = Literal["reassuring", "worrying", "open"]
+OWN_TEXTS = "its validation texts"  # the data of an audit of a study, where no other texts are given
 FORMAT = 1
 TABLES = ("scores", "explanations", "words")
 COLUMNS = (  # of the ranking: name, quantity, against

@@ -33,7 +33,7 @@ NO_LABELS = "without labels it is not known whether the model predicts better th
 QUESTIONS = (
     "Does the attention shown move the prediction?",
     "Does it agree with the importance of words better than chance?",
-    "Does it agree better than that of random models of the same shape?",
+    "Does it agree better than the attention of untrained models?",
     "Does the prediction need the words it points to more than random words?",
     "Could another attention give the same prediction?",
     "Does it agree with importance in every layer?",
@@ -246,7 +246,7 @@ def _needs(evidence: _Evidence) -> AuditQuestion:
     contrast = evidence.contrast("comprehensiveness", RANDOM)
     if contrast is None:
         return _not_asked(3, "the model could not be asked about shortened texts")
-    name = "fall of the probability without its words, beyond that without random words"
+    name = "drop in probability without its words, beyond random words"
     statistic = _Statistic(name, contrast.difference, evidence.settings.smallest_drop, contrast.corrected)
     return _decided(3, statistic, statistic.answer, [])
 

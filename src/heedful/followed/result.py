@@ -216,16 +216,14 @@ def judge_training(result: FollowedTraining) -> Verdict:
     """Answer the fixed questions of a followed training and summarise them in one sentence."""
     last = result.steps[-1]
     to_beta, to_delta, between = (last.agreement(f"A({u},{v})") for u, v in PAIRS)
-    known = _beyond_chance("Does attention look where a single word already gives the answer away?", result, to_beta)
+    known = _beyond_chance("Does attention look at words that predict the answer by themselves?", result, to_beta)
     salient = _beyond_chance("Does attention look at the word that the prediction depends on most?", result, to_delta)
-    carried = _beyond_chance("Is that word one which gives the answer away by itself?", result, between)
+    carried = _beyond_chance("Does that word predict the answer by itself?", result, between)
     learned = _gained("Did training bring attention to such words?", result, to_beta)
     questions = (known, learned, salient, carried)
     if gate := _at_majority(result):
         not_asked = tuple(replace(question, answer="not asked") for question in questions)
-        return Verdict(
-            f"At step {last.step:,}, {gate}; nothing is said of its attention.", not_asked, "learned nothing"
-        )
+        return Verdict(f"At step {last.step:,}, {gate}; so its attention was not judged.", not_asked, "learned nothing")
     return Verdict(f"At step {last.step:,}, {_sentence(known.answer, salient.answer, learned.answer)}.", questions)
 
 
@@ -239,7 +237,7 @@ def _at_majority(result: FollowedTraining) -> str | None:
     if low > result.majority:
         return None
     return (
-        f"the model is not shown to predict better than always giving the most frequent label: accuracy {reached:.1%} "
+        f"the model does not clearly beat always guessing the most frequent label: accuracy {reached:.1%} "
         f"[{low:.1%}, {high:.1%}] on {result.texts:,} texts, that label {result.majority:.1%}"
     )
 
@@ -260,26 +258,26 @@ def _gained(question: str, result: FollowedTraining, row: StepAgreement) -> Ques
         question,
         answer,
         f"{row.name} {with_interval(row.estimate)} against {with_interval(first)} at step {result.steps[0].step:,}; "
-        f"text by text the gain is {with_interval(row.gain)}",
+        f"gain on the same texts {with_interval(row.gain)}",
     )
 
 
 def _sentence(known: Answer, salient: Answer, learned: Answer) -> str:
     if known == "unclear":
-        course = "we can't tell yet whether attention looks where single words give the answer away"
+        course = "we can't tell yet whether attention finds words that predict the answer by themselves"
     elif known == "no":
-        course = "attention does not look where single words give the answer away"
+        course = "attention does not find words that predict the answer by themselves"
     else:
-        course = "attention looks more often than chance where single words give the answer away"
+        course = "attention finds words that predict the answer by themselves more often than chance"
         course += {
             "yes": ", and training brought it there",
-            "no": ", though less than before training",
-            "unclear": ", though it is not shown that training brought it there",
+            "no": ", though less often than before training",
+            "unclear": ", though we can't tell whether training brought it there",
         }[learned]
     trust = {
-        "yes": "more often than chance, it looks at the words that the prediction depends on",
-        "no": "it does not look at the words that the prediction depends on",
-        "unclear": "we can't tell yet whether it looks at the words that the prediction depends on",
+        "yes": "it finds the words that the prediction depends on more often than chance",
+        "no": "it does not find the words that the prediction depends on",
+        "unclear": "we can't tell yet whether it finds the words that the prediction depends on",
     }[salient]
     return f"{course}; {trust}"
 

@@ -204,7 +204,7 @@ def _too_little(case: Case, threshold: Threshold) -> str:
     if case.seeds < MIN_SEEDS:
         return f"at least {MIN_SEEDS} seeds, now {case.seeds}"
     if threshold.texts and case.texts is None:
-        return f"at least {threshold.texts} texts for each case; how many there were was not recorded"
+        return f"at least {threshold.texts} texts for each case; the number measured was not recorded"
     if case.texts is not None and case.texts < threshold.texts:
         return f"at least {threshold.texts} texts for each case, now {case.texts}"
     if threshold.kind == "mean" and not _error(case) > 0:

@@ -336,7 +336,7 @@ def _sentence(statistics: Informativeness, translating: bool) -> str:
     if statistics.verdict == "learnable":
         return f"some words predict {output} better than others, so attention has something to learn {numbers}"
     if contrast.value == 0:
-        return f"every word of a text co-occurs alike with {output}; attention has nothing to start from {numbers}"
+        return f"every word co-occurs equally often with {output}, so attention has nothing to learn from {numbers}"
     if statistics.verdict == "uninformative":
         return f"no word predicts {output} better than by chance {numbers}"
     return f"words may predict {output} a little better than by chance, but we can't tell yet {numbers}"

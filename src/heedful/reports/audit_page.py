@@ -25,7 +25,7 @@ from heedful.attribution.attention_maps import (
     layer_name,
     weights_of,
 )
-from heedful.audits.result import AuditExample, AuditQuestion, AuditResult, AuditVerdict, Contrast, score_row
+from heedful.audits.result import OWN_TEXTS, AuditExample, AuditQuestion, AuditResult, AuditVerdict, Contrast, score_row
 from heedful.config import AuditSettings
 from heedful.metrics.statistics import Estimate
 from heedful.reports.charts import (
@@ -49,16 +49,16 @@ from heedful.storage.serialization import from_mapping
 _HIGHEST = 5  # words in a ranking
 _SHORTEST, _LONGEST, _LETTERS = 5, 40, 400  # words and letters of the text that opens the page
 _MANY_LABELS = 12
-SINK_NAMES = {"first": "the first place", "separator": "separators", "punctuation": "punctuation"}
+SINK_NAMES = {"first": "the first position", "separator": "separators", "punctuation": "punctuation"}
 _NATS = ChartScale(0.0, 0.8, 0.2)  # of divergences, which end at ln 2
 _QUERIES = {
-    "first": "from the first place, where a classification token stands",
-    "last": "from the last place, where the prediction is read",
-    "mean": "from all places, averaged",
-    "weighted": "from the places that the head reads, each with its share",
-    "at": "from the places where the output is read: the word that is labelled, the mask, or the ends of the answer",
-    "only": "from the one place that it has",
-    "": "as it was given",
+    "first": "from the first position, the classification token",
+    "last": "from the last position, where the prediction is read",
+    "mean": "from all positions, averaged",
+    "weighted": "from the positions that the output head reads, each with its share",
+    "at": "from the positions where the output is read: the labelled word, the mask, or the ends of the answer",
+    "only": "one position attends",
+    "": "as given",
 }
 Column = Callable[[str], Estimate | None]
 
@@ -151,13 +151,19 @@ def kicker(result: AuditResult) -> str:
     """What was audited, in one line."""
     right = result.accuracy
     parts = [
-        _count(result.texts, "text") + (f" of {short_name(result.data)}" if result.data else ""),
+        _audited_texts(result),
         f"{_count(result.layers, 'layer')} × {_count(result.heads, 'head')}"
         if result.layers * result.heads > 1
         else "",
         "" if right is None else f"accuracy {percent(right.value)} ({interval(right)})",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def _audited_texts(result: AuditResult) -> str:
+    if result.data == OWN_TEXTS:
+        return f"{result.texts:,} of {OWN_TEXTS}"
+    return _count(result.texts, "text") + (f" of {short_name(result.data)}" if result.data else "")
 
 
 def _gauge(question: AuditQuestion) -> Markup | None:
@@ -408,6 +414,11 @@ class NumberTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
+    def turned(self) -> "NumberTable":
+        """The same table with its columns as rows: narrower where there are more columns than rows."""
+        names, cells = zip(*self.rows, strict=True)
+        return NumberTable(self.what, names, tuple(zip(self.columns, zip(*cells, strict=True), strict=True)))
+
 
 @dataclass(frozen=True)
 class Section:
@@ -434,7 +445,7 @@ def tau_section(scores: Scores) -> Section:
         agreement |= {f"{against}": scores.column("agreement", against)}
         agreement |= {f"{against}, shuffled": scores.column("shuffled agreement", against)}
     tables = _tables(scores.maps, {"τ with": tau, "Agreement with": agreement})
-    return Section(_pictures("tau", panels), tables)
+    return Section(_pictures("tau", panels), tuple(table.turned() for table in tables))
 
 
 def head_tables(scores: Scores) -> tuple[NumberTable, ...]:

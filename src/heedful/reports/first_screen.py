@@ -314,9 +314,11 @@ def gain_sentence(gain: Estimate | None, task: str) -> str:
     what = "token accuracy" if task == "translation" else "accuracy"
     value, low, high = (written(100 * share, 1) for share in (gain.value, gain.low, gain.high))
     if gain.low <= 0 <= gain.high:
-        return f"At the rings, attention is worth {value} points of {what} ({between(low, high)}), which may be chance."
+        return (
+            f"At the ringed steps, attention changes {what} by {value} points ({between(low, high)}): it may be chance."
+        )
     size = value.removeprefix("−")
     ends = between(low, high)
     if gain.value > 0:
-        return f"At the rings, attention adds {size} points of {what} ({ends})."
-    return f"At the rings, attention costs {size} points of {what} (change {ends})."
+        return f"At the ringed steps, attention adds {size} points of {what} ({ends})."
+    return f"At the ringed steps, attention costs {size} points of {what} (change {ends})."

@@ -165,9 +165,9 @@ def headline(paper: str, claims_rows: Sequence[Mapping[str, str]], share: float 
     share: of published numbers that our intervals cover.
 
     >>> headline("snell2021", [{"verdict": "holds"}, {"verdict": "fails"}, {"verdict": "holds"}])
-    'snell2021: of 3 claims, 2 hold here and 1 fails.'
+    'Of 3 claims, 2 hold here and 1 fails'
     >>> headline("snell2021", [{"verdict": "holds"}], 0.25)
-    'snell2021: our intervals cover 25 % of the published numbers; of 1 claim, 1 holds here.'
+    'Our intervals cover 25 % of the published numbers; of 1 claim, 1 holds here'
     """
     close = "" if share is None else f"our intervals cover {100 * share:.0f} % of the published numbers"
     counts = Counter(row["verdict"] for row in claims_rows)
@@ -176,11 +176,12 @@ def headline(paper: str, claims_rows: Sequence[Mapping[str, str]], share: float 
         for verdict, one, many in _COUNTED
         if counts.get(verdict)
     ]
-    if not parts:
-        return f"{paper}: {close}." if close else f"{paper}: measured beside published"
-    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
-    claims = f"of {len(claims_rows)} claim{'' if len(claims_rows) == 1 else 's'}, {listed}"
-    return f"{paper}: {'; '.join(part for part in (close, claims) if part)}."
+    claims = ""
+    if parts:
+        listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+        claims = f"of {len(claims_rows)} claim{'' if len(claims_rows) == 1 else 's'}, {listed}"
+    words = "; ".join(part for part in (close, claims) if part) or f"{paper}: measured and published numbers"
+    return words[0].upper() + words[1:] if parts or close else words
 
 
 def _docs_closeness(paper: str, cells: Sequence[ComparedCell], out: Path, figures: Path) -> list[str]:
@@ -286,7 +287,7 @@ def claim_rows(entries: "Sequence[LedgerEntry]") -> list[dict[str, str]]:
     for entry in entries:
         for k, condition in enumerate(entry.claim.conditions):
             first = k == 0
-            role = "" if condition.decides else "(beside)"
+            role = "" if condition.decides else "(for comparison)"
             rows.append(
                 {
                     "id": entry.claim.id if first else "",

@@ -299,13 +299,16 @@ def rerun(run: RunDirectory) -> tuple[str | None, str]:
     """The command that repeats this study, where there is one, and a sentence about it."""
     config = run.config()
     if made_by := run.manifest().command:
-        return made_by, "The command that made this study. It goes on from what its folder already holds."
+        return (
+            made_by,
+            "The command that made this study. It continues from what its folder already has.",
+        )
     if not is_named(config.data) and not Path(config.data).suffix:
-        return None, "The texts of this study were handed over from Python, so no command can name them."
+        return None, "The texts of this study were passed in from Python, so no command can repeat it."
     command = _command(config)
     if command is None:
-        return None, "No command can say these settings; they stand in config.toml beside this page."
-    return shlex.join(command), "This study was started from Python; this command asks for the same."
+        return None, "Some of these settings have no option; they are in config.toml next to this page."
+    return shlex.join(command), "This study was started from Python. This command runs the same study."
 
 
 def _command(config: StudyConfig) -> list[str] | None:

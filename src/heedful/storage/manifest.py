@@ -217,8 +217,10 @@ def refuse_other(folder: Path, kind: RunKind, first: str, remedy: str = "choose 
 
 
 def current_command() -> str | None:
-    """The command that this process was started with; None where it is not `heedful`."""
-    return shlex.join(["heedful", *sys.argv[1:]]) if Path(sys.argv[0]).name == "heedful" else None
+    """The command that this process was started with; None where it is neither `heedful` nor `python -m heedful`."""
+    program = Path(sys.argv[0])
+    ours = program.name == "heedful" or program.parts[-2:] == ("heedful", "__main__.py")
+    return shlex.join(["heedful", *sys.argv[1:]]) if ours else None
 
 
 def versions() -> dict[str, str]:

@@ -34,10 +34,10 @@ HIGH, LOW = 0.9, 0.5  # quantiles
 NOTICED, ATTENDED = 1.5, 1.0  # least weight of a suspicious word: below it, the model hardly looks at the word
 UNFOUNDED, OPPOSED = "attention without polarity", "polarity against association"
 RULES = {
-    UNFOUNDED: f"of the words that stand in {FEWEST} places or more, its weight is one of the highest {1 - HIGH:.0%} "
-    f"and at least {NOTICED:g} times the uniform weight, and its polarity, without sign, one of the lower {LOW:.0%}",
-    OPPOSED: f"it goes with a label in training texts, stands in {FEWEST} places or more, gets at least "
-    f"{ATTENDED:g} times the uniform weight, and speaks against the label",
+    UNFOUNDED: f"it occurs at least {FEWEST} times; among such words, its weight is in the top {1 - HIGH:.0%} and at "
+    f"least {NOTICED:g} times the uniform weight, but its polarity (without sign) is in the lower {LOW:.0%}",
+    OPPOSED: f"it goes with one label in the training texts, occurs at least {FEWEST} times, gets at least "
+    f"{ATTENDED:g} times the uniform weight, but its polarity points away from that label",
 }
 
 

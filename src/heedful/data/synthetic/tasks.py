@@ -37,10 +37,18 @@ class Task:
 TASKS = {
     task.name: task
     for task in (
-        Task("copy-vocab", "translation", "copy 40 of 60 words in random order: co-occurrence tells words apart"),
-        Task("copy-permutation", "translation", "copy the same 40 words in random order: co-occurrence is constant"),
         Task(
-            "copy-mixture", "translation", "copy {1…40} or {41…80} in random order: co-occurrence is constant in each"
+            "copy-vocab",
+            "translation",
+            "copy 40 of 60 words in random order: co-occurrence identifies words",
+        ),
+        Task(
+            "copy-permutation", "translation", "copy the same 40 words in random order: co-occurrence reveals nothing"
+        ),
+        Task(
+            "copy-mixture",
+            "translation",
+            "copy {1…40} or {41…80} in random order: co-occurrence reveals nothing in each",
         ),
         Task("permute", "translation", "40 of 60 words through one fixed permutation: learnable words, hard positions"),
         Task("toy-de-en", "translation", "a German-English grammar with gold word alignments"),
@@ -54,7 +62,7 @@ def find_task(name: str) -> Task | None:
     """The generated task of that name, one with a dose included (see `heedful.data.synthetic.doses`).
 
     >>> find_task("copy-dose:45").description
-    'copy 40 of K words: co-occurrence is constant at 40 and tells more and more; K = 45'
+    'copy 40 of K words: co-occurrence reveals nothing at K = 40, more with larger K; K = 45'
     >>> find_task("sst") is None
     True
     """

@@ -23,7 +23,8 @@ function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance, con
   const several = series.length > 1, wide = width > 640;
   const most = Math.max(...rows.map((row) => row.dots.length)), gap = 16;
   const left = wide ? 270 : 98, right = wide ? 168 + (several ? 8 * Math.max(0, Math.max(...series.map((name) => name.length)) - 5) : 0) : 12;
-  const top = 56, row = wide ? Math.max(gap * most + 14, 58) : gap * most + 30, height = top + row * rows.length + 42;
+  const broken = !wide && rows.some((row) => row.title.length * 7 > width);
+  const top = 56, row = wide ? Math.max(gap * most + 14, 58) : gap * most + (broken ? 44 : 30), height = top + row * rows.length + 42;
   const values = rows.flatMap((r) => [...r.dots.flatMap((d) => [d.value, d.high]), r.published ?? 0]).filter(Number.isFinite);
   const end = Math.min(1, Math.ceil(Math.max(...values, chance ?? 0) * 10 + 0.2) / 10);
   const x = (share) => left + (share / end) * (width - left - right);
@@ -35,13 +36,14 @@ function dotsAndWhiskers(holder, width, { title, unit, series, rows, chance, con
   shape(svg, "text", { class: "soft", x: x(end / 2), y: height - 4, "text-anchor": "middle" }, unit);
   if (chance !== null) shape(svg, "line", { class: "random", x1: x(chance), x2: x(chance), y1: top - 8, y2: height - 38 });
   rows.forEach(({ label, title, published, dots }, i) => {
-    const y = top + row * (i + 0.5) + (wide ? 0 : 8), [one, other] = title.split(" ↔ ");
+    const y = top + row * (i + 0.5) + (wide ? 0 : broken ? 15 : 8), [one, other] = title.split(" ↔ ");
     if (wide) {
       shape(svg, "text", { x: left - 12, y: y - 9, "text-anchor": "end" }, one);
       if (other) shape(svg, "text", { x: left - 12, y: y + 6, "text-anchor": "end" }, `↔ ${other}`);
       shape(svg, "text", { class: "soft", x: left - 12, y: y + (other ? 21 : 6), "text-anchor": "end" }, label);
     } else {
-      shape(svg, "text", { x: 2, y: y - (gap * dots.length) / 2 - 5 }, title);
+      const lines = broken && other ? [one, `↔ ${other}`] : [title];
+      lines.forEach((line, k) => shape(svg, "text", { x: 2, y: y - (gap * dots.length) / 2 - 5 - 14 * (lines.length - 1 - k) }, line));
       shape(svg, "text", { class: "soft", x: left - 12, y: y + 4, "text-anchor": "end" }, label);
     }
     dots.forEach((d, j) => {

@@ -12,7 +12,7 @@ function scatterOf(arrays) {
     return {
       names: source.map((_, i) => name(i)), counts,
       x: { title: "word knowledge: log-odds that the word alone adds to its translation", short: "word knowledge", of: values("raised"), spell: signedOdds, ends: ["", "knows it →"] },
-      y: { title: "attention: share of the word’s attention that its translation gives", short: "attention", of: values("course"), spell: (v) => percent(v, 0), low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1] },
+      y: { title: "attention: how much of it the translation gives to this word", short: "attention", of: values("course"), spell: (v) => percent(v, 0), low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1] },
     };
   }
   const { words, special, counts } = page.tokens, polar = "tokens/polarity" in arrays;
@@ -58,10 +58,11 @@ function showScatter(arrays) {
       shape(svg, "text", { class: "soft", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, up.tick ? up.tick(tick) : up.spell(tick));
     }
     if (across.low < 0) shape(svg, "line", { class: "axis", x1: x(0), x2: x(0), y1: top, y2: height - bottom });
-    shape(svg, "text", { class: "soft", x: 2, y: 12 }, `${up.title}${up.even === 0 ? " (dashed: equal)" : ""}`);
+    const fitting = (axis, room) => (axis.title.length * 6.2 < room ? axis.title : axis.short);
+    shape(svg, "text", { class: "soft", x: 2, y: 12 }, `${fitting(up, width)}${up.even === 0 ? " (dashed: equal)" : ""}`);
     shape(svg, "text", { class: "soft", x: left, y: height - 24 }, across.ends[0]);
     shape(svg, "text", { class: "soft", x: width - right, y: height - 24, "text-anchor": "end" }, across.ends[1]);
-    shape(svg, "text", { class: "soft", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, across.title.length * 6.2 < width ? across.title : across.short);
+    shape(svg, "text", { class: "soft", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle" }, fitting(across, width));
     const trail = shape(svg, "polyline", { class: "trail" });
     const most = Math.max(...counts);
     const dots = shown.map((i) => {
