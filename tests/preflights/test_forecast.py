@@ -11,6 +11,7 @@ from heedful.papers.heedful2026.calibration import calibration_of
 from heedful.preflights import forecast as module
 from heedful.preflights.forecast import (
     Calibration,
+    MeasuredCheck,
     MeasuredCure,
     MeasuredTime,
     TimeCurve,
@@ -95,6 +96,13 @@ def test_an_easy_task_needs_no_advice_and_one_beyond_the_range_says_so():
     assert (easy.ratio, easy.advice) == (pytest.approx(1.0), ())
     assert "about as many training steps as on an easy task" in easy.sentence
     assert "Your data are more informative than any of those tasks" in forecast(1.0, CALIBRATED).sentence
+
+
+def test_how_far_off_it_was_on_real_sentences_is_said():
+    checks = (MeasuredCheck("multi30k:de-en", 11.4), MeasuredCheck("toy-de-en", 9.1))
+    sentence = forecast(2.0, replace(CALIBRATED, checks=checks)).sentence
+    assert sentence.endswith("on multi30k:de-en, toy-de-en training took 9.1 to 11 times as long as forecast.")
+    assert "Real sentences" not in forecast(2.0, CALIBRATED).sentence
 
 
 def test_no_cure_that_worked_is_said_too():

@@ -109,6 +109,14 @@ class MeasuredCure:
 
 
 @dataclass(frozen=True)
+class MeasuredCheck:
+    """How many times as long as forecast a training on real sentence pairs took."""
+
+    data: str
+    ratio: float
+
+
+@dataclass(frozen=True)
 class Calibration(Stored):
     """Measured learning times and cures, from stored results. easy: the task whose time is 1.
 
@@ -120,6 +128,7 @@ class Calibration(Stored):
     times: tuple[MeasuredTime, ...]
     cures: tuple[MeasuredCure, ...]
     made: str  # by which command, on which day
+    checks: tuple[MeasuredCheck, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +172,12 @@ def forecast(candidates: float | None, calibration: Calibration | None = None) -
     if not least <= statistic <= most:
         beyond = "more" if statistic > most else "less"
         sentence += f" Your data are {beyond} informative than any of those tasks, so this is the nearest one's time."
+    if known.checks:
+        ratios = sorted(check.ratio for check in known.checks)
+        sentence += (
+            f" Real sentences are harder: on {', '.join(check.data for check in known.checks)} training took "
+            f"{ratios[0]:.2g} to {ratios[-1]:.2g} times as long as forecast."
+        )
     return Forecast(sentence, ratio, low, high, _advice(known) if high > SLOW else ())
 
 
