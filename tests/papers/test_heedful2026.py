@@ -160,7 +160,7 @@ def test_the_picture_marks_what_is_censored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(DOSE_BUDGETS, "smoke", sizes)
     monkeypatch.setattr(dose, "RESAMPLES", RESAMPLES)
     finding = dose.find_dose("smoke", answers)
-    panel, beside = finding.figures[0].panels
+    (panel,), (beside,) = (figure.panels for figure in finding.figures)
     assert sum(len(points.x) for points in beside.points) == len(sizes.tasks)
     by_label = {points.label: points for points in panel.points}
     assert {points.group for points in panel.points} == set(sizes.doses)

@@ -62,7 +62,7 @@ def find_dose(budget: str, answers: Answers) -> Finding:
             _dose_table(sizes, answers, measured, held_out_times(measured)),
             _correlation_table(sizes, answers, correlations),
         ),
-        (_figure(sizes, answers),),
+        _figures(sizes, answers),
         tuple(values),
         (
             f"At most {sizes.copying.steps} steps of {sizes.copying.batch_size} fresh sequences, {sizes.seeds} seeds a "
@@ -237,18 +237,20 @@ def _rank_correlation(predicted: NDArray[np.float64], observed: NDArray[np.float
     return Estimate(value, float(low), float(high), count)
 
 
-def _figure(sizes: DoseBudget, answers: Answers) -> Figure:
+def _figures(sizes: DoseBudget, answers: Answers) -> tuple[Figure, Figure]:
     """One dot per dose, against candidates and against contrast; hollow where half of the runs did not learn."""
     budget = sizes.copying.steps
     candidates, contrast = (measured_times(sizes, answers, name) for name in (CANDIDATES, "contrast"))
     counted = [replace(point, statistic=round(1 / point.statistic, 6)) for point in candidates]
-    panels = (
-        _panel("learning time against candidates", "source words that counts leave open", counted, budget),
-        _panel("learning time against contrast", "contrast", contrast, budget),
-    )
-    title = "Learning time against what counts tell before training"
+    open_words = _panel("learning time against candidates", "source words that counts leave open", counted, budget)
+    by_contrast = _panel("learning time against contrast", "contrast, from the data alone", contrast, budget)
     caption = f"A dot per dose and family. Hollow ones: half of the runs or more did not learn within {budget} steps."
-    return Figure("dose", title, panels, caption)
+    return (
+        Figure("dose", "Learning time against what counts tell before training", (open_words,), caption),
+        Figure(
+            "dose_contrast", "The same against contrast, the statistic that was chosen first", (by_contrast,), caption
+        ),
+    )
 
 
 def _panel(title: str, x_label: str, measured: Sequence[MeasuredTime], budget: int) -> Panel:
