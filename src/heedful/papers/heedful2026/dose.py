@@ -213,7 +213,9 @@ def find_confirmation(budget: str, answers: Answers) -> Finding:
         "trained. Each is forecast by the curve that the doses of the other families give.",
         "The interval is a bootstrap of the tasks.",
     )
-    return Finding((table,), (), values, notes)
+    counted = [replace(point, statistic=round(1 / point.statistic, 6)) for point in measured]
+    panel = _panel("learning time of new tasks", "source words that counts leave open", counted, new.copying.steps)
+    return Finding((table,), (Figure("confirmation", "New tasks against candidates", (panel,)),), values, notes)
 
 
 def _from_others(fitted: Sequence[MeasuredTime], point: MeasuredTime) -> float:
