@@ -313,12 +313,10 @@ def gain_sentence(gain: Estimate | None, task: str) -> str:
         return ""
     what = "token accuracy" if task == "translation" else "accuracy"
     value, low, high = (written(100 * share, 1) for share in (gain.value, gain.low, gain.high))
-    if gain.low <= 0 <= gain.high:
-        return (
-            f"At the ringed steps, attention changes {what} by {value} points ({between(low, high)}): it may be chance."
-        )
-    size = value.removeprefix("−")
     ends = between(low, high)
+    if gain.low <= 0 <= gain.high:
+        return f"At the ringed steps, attention changes {what} by {value} points ({ends}), which may be chance."
+    size = value.removeprefix("−")
     if gain.value > 0:
         return f"At the ringed steps, attention adds {size} points of {what} ({ends})."
     return f"At the ringed steps, attention costs {size} points of {what} (change {ends})."
