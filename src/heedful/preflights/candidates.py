@@ -6,6 +6,7 @@ more. So the candidates within one sentence are counted, not the differences ove
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +15,31 @@ from heedful.data.ragged import Ragged, Sentences, paired_ids
 
 COUNTED, EXAMINED = 2_000, 200  # pairs that are counted, and those of them whose output words are examined
 WIDTH = 3 / math.sqrt(2)  # standard errors on each side: two equal proportions differ by 3 of their difference's
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The mean number of candidates, that with the targets of other pairs (`by_chance`), and of `words` in a source."""
+
+    value: float
+    by_chance: float
+    words: float
+
+
+def candidates_and_chance(sources: Sentences, targets: Sentences, *, seed: int = 0) -> Candidates:
+    """`mean_candidates` beside its control: every source with the target of the next pair.
+
+    >>> rng = np.random.default_rng(0)
+    >>> some = [rng.permutation(30)[:6] for _ in range(500)]
+    >>> found = candidates_and_chance(some, some)
+    >>> round(found.value, 1), found.by_chance > 5, found.words
+    (1.0, True, 6.0)
+    """
+    first, second = paired_ids(sources, targets)
+    others = second.take(np.roll(np.arange(len(second)), -1))
+    words = np.diff(occurrences(first).indptr)
+    value, chance = (mean_candidates(first, each, seed=seed) for each in (second, others))
+    return Candidates(value, chance, float(words.mean()))
 
 
 def mean_candidates(
@@ -35,7 +61,7 @@ def mean_candidates(
     first, second = paired_ids(sources, targets)
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(len(first))[:counted])
-    inputs, outputs = (_presence(side.take(chosen)) for side in (first, second))
+    inputs, outputs = (occurrences(side.take(chosen)).sign() for side in (first, second))
     together = sparse.csr_array(inputs.T @ outputs)
     n = np.asarray(inputs.sum(axis=0)).ravel()
     candidates = words = 0.0
@@ -51,10 +77,9 @@ def mean_candidates(
     return candidates / words if words else float("nan")
 
 
-def _presence(ids: Ragged) -> sparse.csr_array:
-    """1 where a sentence has a word: (sentences, words)."""
-    parts = np.ones(len(ids.values)), ids.values.copy(), ids.offsets.copy()
-    presence = sparse.csr_array(parts, shape=(len(ids), ids.size))
-    presence.sum_duplicates()
-    presence.data[:] = 1
-    return presence
+def occurrences(ids: Ragged) -> sparse.csr_array:
+    """How often each sentence has each word: (sentences, words)."""
+    parts = np.ones(len(ids.values)), ids.values, ids.offsets
+    counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
+    counts.sum_duplicates()  # in place, hence the copy
+    return counts

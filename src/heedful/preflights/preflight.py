@@ -16,7 +16,7 @@ from heedful.errors import DataError
 from heedful.metrics.statistics import Estimate
 from heedful.metrics.translation_quality import alignment_scores, diagonal_links, links_from_attention
 from heedful.models.lexicon import count_table, ibm_model_1
-from heedful.preflights.candidates import mean_candidates
+from heedful.preflights.candidates import Candidates, candidates_and_chance, occurrences
 from heedful.preflights.forecast import Forecast, forecast
 from heedful.preflights.information import PERMUTATIONS, Informativeness, informativeness, label_targets
 from heedful.storage.atomic_files import write_json
@@ -73,11 +73,11 @@ def determinants(
     if top < 1:
         raise DataError(f"top is {top}; it must be 1 or more")
     first, second = paired_ids(sources, targets)
-    inputs, given = _occurrences(first).sign(), _occurrences(second).sign()
+    inputs, given = occurrences(first).sign(), occurrences(second).sign()
     n_i, n_o = (np.asarray(matrix.sum(axis=0)).ravel() for matrix in (inputs, given))
     columns = most_frequent(n_o) if chosen is None else np.asarray(chosen, dtype=np.int64)
     columns = columns[columns < len(n_o)]
-    mass = (_shares(first).T @ _occurrences(second)[:, columns]).toarray()
+    mass = (_shares(first).T @ occurrences(second)[:, columns]).toarray()
     totals = _shares(first).T @ second.lengths.astype(np.float64)
     together = (inputs.T @ given[:, columns]).toarray()
     counts = len(first), n_i, n_o, columns, together, mass, totals
@@ -134,15 +134,8 @@ def telling_words(
     return tuple(result)
 
 
-def _occurrences(ids: Ragged) -> sparse.csr_array:
-    parts = np.ones(len(ids.values)), ids.values, ids.offsets
-    counts = sparse.csr_array(parts, shape=(len(ids), ids.size), copy=True)
-    counts.sum_duplicates()  # in place, hence the copy
-    return counts
-
-
 def _shares(ids: Ragged) -> sparse.csr_array:
-    counts = _occurrences(ids)
+    counts = occurrences(ids)
     lengths: NDArray[np.float64] = np.repeat(ids.lengths, np.diff(counts.indptr)).astype(np.float64)
     return sparse.csr_array((counts.data / lengths, counts.indices, counts.indptr), shape=counts.shape)
 
@@ -185,7 +178,7 @@ class Preflight:
     outputs: tuple[OutputWords, ...]
     decisions: tuple[str, ...]
     alignment: CountedAlignment | None = None
-    candidates: float | None = None
+    candidates: Candidates | None = None
     forecast: Forecast | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,7 +221,7 @@ def run_preflight(
     translating = isinstance(corpus, ParallelCorpus)
     labels = None if translating else range(len(outputs))
     telling = determinants(sources, targets, names, outputs, chosen=labels, top=words, skip=len(SPECIALS))
-    left = mean_candidates(sources, targets, seed=seed) if translating else None
+    left = candidates_and_chance(sources, targets, seed=seed) if translating else None
     result = assemble(corpus.name, left, statistics, C, telling, decisions)
     if isinstance(corpus, ParallelCorpus):
         return replace(result, alignment=_alignment(corpus, sources, targets))
@@ -237,7 +230,7 @@ def run_preflight(
 
 def assemble(
     name: str,
-    candidates: float | None,
+    candidates: Candidates | None,
     statistics: Informativeness,
     C: sparse.csr_array,
     telling: tuple[OutputWords, ...],
@@ -265,7 +258,7 @@ def assemble(
         listed,
         decisions,
         candidates=candidates,
-        forecast=forecast(candidates),
+        forecast=forecast(candidates.value if candidates else None),
     )
 
 

@@ -45,7 +45,7 @@ from heedful.models.lexicon import (
     together_cells,
     together_of,
 )
-from heedful.preflights.candidates import mean_candidates
+from heedful.preflights.candidates import candidates_and_chance
 from heedful.preflights.information import MAX_CELLS, PERMUTATIONS, informativeness
 from heedful.preflights.preflight import MAX_LENGTH, Preflight, assemble, enough, most_frequent, telling_words, wordless
 
@@ -200,7 +200,7 @@ def run_streamed(
     totals = np.asarray(C.sum(axis=1)).ravel()
     counts = counted.pairs, n_i, n_o, chosen, together, C[:, chosen].toarray(), totals
     telling = telling_words(*counts, counted.names, counted.outputs, top=words, skip=len(SPECIALS))
-    left = mean_candidates(sample.sources, sample.targets, seed=settings.seed) if translating else None
+    left = candidates_and_chance(sample.sources, sample.targets, seed=settings.seed) if translating else None
     result = assemble(stream.name, left, statistics, C, telling, counted.decisions)
     return replace(result, statistics=replace(result.statistics, pairs=counted.pairs))
 

@@ -154,8 +154,11 @@ def print_preflight(result: "Preflight") -> None:
     """The verdict with its sentence, then the words that go with each output."""
     console = _console()
     console.print(Text.assemble((result.verdict, "bold"), f": {result.sentence}"))
-    if result.candidates is not None:
-        console.print(f"Counts leave {result.candidates:.1f} source words open as the origin of an output word.")
+    if (left := result.candidates) is not None:
+        console.print(
+            f"Counts leave {left.value:.1f} of {left.words:.1f} source words open as the origin of an output word; "
+            f"{left.by_chance:.1f} with targets shuffled."
+        )
     if (expected := result.forecast) is not None and expected.ratio is not None:
         console.print(expected.sentence, markup=False)
         if expected.advice:

@@ -78,7 +78,8 @@ def count_corpus(*, data: str, device: torch.device, report: OnEvent) -> dict[st
     """The verdict of preflight and the number of candidates, from the data alone."""
     found = run_preflight(_corpus(data))
     report({"step": 1, "steps": 1})
-    return {"verdict": found.verdict, "candidates": found.candidates}
+    assert found.candidates is not None
+    return {"verdict": found.verdict, "candidates": found.candidates.value}
 
 
 def follow_pairs(

@@ -250,4 +250,5 @@ def count_pairs(*, task: str, pairs: int, device: torch.device, report: OnEvent)
     found = run_preflight(generated_pairs(task, size=pairs))
     report({"step": 1, "steps": 1})
     statistics = {k: v for k, v in found.statistics.to_dict().items() if isinstance(v, dict)}
-    return {"verdict": found.verdict, "candidates": found.candidates, **statistics}
+    assert found.candidates is not None
+    return {"verdict": found.verdict, "candidates": found.candidates.value, **statistics}
