@@ -47,7 +47,6 @@ def rows(values: dict[str, Any]) -> str:
             "rule: a *yes* about the knowledge of another model needs that model to beat the baseline. It was made "
             "after a false *yes* in the third set.",
             "",
-            *_carried_over(seen),
             *_verdict_rows(seen),
         ]
     if "frozen" in values:
@@ -57,16 +56,6 @@ def rows(values: dict[str, Any]) -> str:
     if "noise" in values:
         lines += _noise_rows(values["noise"], sizes)
     return "\n".join(lines)
-
-
-def _carried_over(studies: list[dict[str, Any]]) -> list[str]:
-    """A note on studies whose answers come from an earlier calibration; one that runs from the start has none."""
-    earlier = sum(study.get("carried_over", False) for study in studies)
-    note = (
-        f"{earlier} of these {len(studies)} studies were run for an earlier calibration. The rule that the second "
-        "question presupposes the first was applied to their stored answers, and their time is not in the total below."
-    )
-    return [note, ""] if earlier else []
 
 
 def _sets(studies: list[dict[str, Any]]) -> int:

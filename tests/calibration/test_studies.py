@@ -138,7 +138,6 @@ def test_held_out_sets_are_counted_apart_from_those_the_rules_were_made_with():
     assert "false praise: 0 of 8 (0.0 %, at most 36.9 %)" in held_out
     assert "false praise: 1 of 1 (100.0 %" in seen
     assert "earlier calibration" not in seen
-    assert "1 of these 1 studies" in rows({"sizes": SIZES, "studies": [{**studies[0], "carried_over": True}]})
 
 
 def test_frozen_models_are_counted_by_where_their_attention_is():
